@@ -1,0 +1,180 @@
+//! Instructions per decision, counted by callgrind: a figure that does not depend on who else
+//! uses the machine, kept as a baseline so that a later change shows.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use super::contestant::{Drive, Stretch};
+use super::keys::Script;
+use super::{field, workload};
+use crate::Failure;
+use crate::report::{Line, Table, tenth};
+
+/// The workloads that are counted.
+const COUNTED: [&str; 4] = ["hot", "uniform", "denied", "batch5"];
+/// How far a figure may rise above the baseline before it is a regression.
+const TOLERATED: f64 = 1.02;
+/// Questions that are counted; more do not change the figure.
+const QUESTIONS: u64 = 50_000;
+
+/// Arguments of the process that is counted.
+#[derive(clap::Args)]
+pub(crate) struct RunArgs {
+    /// The workload.
+    #[arg(long)]
+    workload: String,
+    /// How many questions are counted.
+    #[arg(long)]
+    questions: u64,
+}
+
+/// What callgrind counts: collection is switched on and off by this function's name.
+#[inline(never)]
+fn callgrind_region(drive: &dyn Drive, script: &Script, stretch: Stretch) -> u64 {
+    drive.drive(script, stretch)
+}
+
+/// Fills the table, warms up, and asks the questions that are counted.
+pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+    let workload = workload::all()
+        .into_iter()
+        .find(|one| one.name == args.workload)
+        .ok_or("no such workload")?;
+    let ours = field::enter("tidegate", workload.setup)?.ok_or("tidegate is not built in")?;
+    let keys = u64::try_from(workload.setup.keys)?;
+    let fill = Stretch { start: 0, questions: keys, from_ms: 0, questions_per_ms: keys };
+    ours.drive(&Script::each_once(workload.setup.keys), fill);
+    let script = workload.script();
+    let questions_per_ms = 1_024;
+    let warm = Stretch { start: 0, questions: 1_000, from_ms: 1, questions_per_ms };
+    ours.drive(&script, warm);
+    let from_ms = warm.until_ms();
+    let counted = Stretch { questions: args.questions, from_ms, ..warm };
+    let admitted = callgrind_region(&*ours, &script, counted);
+    println!("{admitted} of {} admitted", args.questions);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How the counting is done and told.
+pub(crate) struct Options {
+    /// JSON lines instead of a table.
+    pub(crate) json: bool,
+    /// Few questions.
+    pub(crate) smoke: bool,
+    /// Whether what was counted becomes the baseline.
+    pub(crate) update: bool,
+}
+
+/// Counts all workloads and compares them with the baseline.
+pub(crate) fn main(options: &Options) -> Result<ExitCode, Failure> {
+    let valgrind = Command::new("valgrind").arg("--version").stdout(Stdio::null()).status();
+    if !valgrind.is_ok_and(|status| status.success()) {
+        eprintln!("error: valgrind is not installed; on Debian: apt-get install valgrind");
+        return Ok(ExitCode::from(2));
+    }
+    let baseline = read_baseline()?;
+    let questions = if options.smoke { 1_000 } else { QUESTIONS };
+    let mut counts = BTreeMap::new();
+    for workload in COUNTED {
+        eprintln!("callgrind: {workload}");
+        counts.insert(workload.to_owned(), tenth(count(workload, questions)?));
+    }
+    if options.json {
+        print_lines(&counts, &baseline)?
+    } else {
+        print_table(&counts, &baseline)
+    }
+    if options.update {
+        let path = baseline_path();
+        fs::write(&path, serde_json::to_string_pretty(&counts)? + "\n")?;
+        eprintln!("callgrind: the baseline is now what was counted");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Instructions per question.
+fn count(workload: &str, questions: u64) -> Result<f64, Failure> {
+    let out = std::env::temp_dir().join(format!("tidegate-callgrind.{}", std::process::id()));
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--toggle-collect=*callgrind_region*"])
+        .arg(format!("--callgrind-out-file={}", out.display()))
+        .arg(std::env::current_exe()?)
+        .args(["callgrind-run", "--workload", workload])
+        .args(["--questions", &questions.to_string()])
+        .output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+    }
+    let instructions = read_total(&out)?;
+    fs::remove_file(&out)?;
+    if instructions == 0 {
+        return Err("callgrind did not find the function to count".into());
+    }
+    Ok(instructions as f64 / questions as f64)
+}
+
+fn read_total(out: &Path) -> Result<u64, Failure> {
+    let text = fs::read_to_string(out)?;
+    let total = text
+        .lines()
+        .find_map(|line| line.strip_prefix("totals:").or_else(|| line.strip_prefix("summary:")))
+        .and_then(|rest| rest.split_whitespace().next())
+        .ok_or("callgrind's output has no total")?;
+    Ok(total.parse()?)
+}
+
+fn baseline_path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("callgrind-baseline.json")
+}
+
+fn read_baseline() -> Result<BTreeMap<String, f64>, Failure> {
+    match fs::read_to_string(baseline_path()) {
+        Ok(text) => Ok(serde_json::from_str(&text)?),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn unit(workload: &str) -> &'static str {
+    if workload == "batch5" { "instructions/batch" } else { "instructions/decision" }
+}
+
+fn print_lines(
+    counts: &BTreeMap<String, f64>,
+    baseline: &BTreeMap<String, f64>,
+) -> Result<(), Failure> {
+    for (workload, &value) in counts {
+        let case = format!("callgrind/{workload}");
+        let bench = "decide";
+        let contestant = "tidegate".to_owned();
+        let unit = unit(workload).to_owned();
+        Line::Measurement { bench, case: case.clone(), contestant, value, unit }.print()?;
+        if let Some(&was) = baseline.get(workload) {
+            let measured = format!("{:.3}x", value / was);
+            let target = format!("<= {TOLERATED}x the baseline");
+            Line::Target { bench, case, target, measured, met: value <= was * TOLERATED }
+                .print()?;
+        }
+    }
+    Ok(())
+}
+
+fn print_table(counts: &BTreeMap<String, f64>, baseline: &BTreeMap<String, f64>) {
+    let mut table = Table::new(&["case", "unit", "counted", "baseline", "moved", ""]);
+    for (workload, &value) in counts {
+        let was = baseline.get(workload).copied();
+        let moved = was.map(|was| 100.0 * (value / was - 1.0));
+        let regressed = was.is_some_and(|was| value > was * TOLERATED);
+        table.row(vec![
+            workload.clone(),
+            unit(workload).to_owned(),
+            format!("{value:.1}"),
+            was.map_or_else(|| "none".to_owned(), |was| format!("{was:.1}")),
+            moved.map_or_else(String::new, |moved| format!("{moved:+.1} %")),
+            if regressed { "REGRESSED".to_owned() } else { String::new() },
+        ]);
+    }
+    table.print(2);
+}

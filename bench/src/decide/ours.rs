@@ -1,0 +1,165 @@
+//! Ours: the decision, a batch, and the bare loop that no decision on our map can beat.
+
+use std::hint::black_box;
+
+use tidegate_limiter::{
+    Batch, Cost, Limit, Now, Options, Part, Request, RequestError, Seed, Subject, Table, Window,
+};
+
+use super::contestant::{Accounted, Contestant, START_UNIX_MS, Setup, WINDOW_MS};
+use super::keys::{Key, Script};
+use crate::Failure;
+
+/// The smallest step in which the budget is raised until all keys fit.
+const BUDGET_STEP_BYTES: usize = 16 << 20;
+/// Requests in a batch.
+const BATCH: usize = 5;
+
+/// A table and the terms that all requests share.
+struct Desk {
+    table: Table,
+    window: Window,
+    limit: Limit,
+}
+
+impl Desk {
+    fn new(setup: Setup) -> Result<Self, Failure> {
+        let table = Table::new(options(setup.keys), Seed::from_bytes([7; 32]));
+        let window = Window::from_millis(WINDOW_MS)?;
+        Ok(Self { table, window, limit: Limit::new(u64::from(setup.limit)) })
+    }
+
+    /// Parses what a caller has: three texts. Part of what is measured.
+    #[inline(always)]
+    fn request<'a>(&self, key: Key<'a>) -> Result<Request<'a>, RequestError> {
+        let subject = Subject::new(
+            Part::new(key.workspace)?,
+            Part::new(key.namespace)?,
+            Part::new(key.identifier)?,
+            self.window,
+        );
+        Ok(Request::new(subject, self.limit, Cost::ONE))
+    }
+
+    #[inline(always)]
+    fn ask<'a>(&self, script: &'a Script, at: usize) -> Option<Request<'a>> {
+        self.request(script.key(at)?).ok()
+    }
+
+    fn accounted(&self) -> Accounted {
+        Accounted { subjects: self.table.subjects(), bytes: self.table.accounted_bytes() }
+    }
+}
+
+/// The default budget, or if that is too small, one that holds the keys and a quarter more: what
+/// is measured is never making room.
+fn options(keys: usize) -> Options {
+    let mut budget_bytes = 256 << 20;
+    let mut options = Options::default();
+    while options.subjects_max() < keys + keys / 4 {
+        budget_bytes += BUDGET_STEP_BYTES;
+        options = Options::default().with_budget_bytes(budget_bytes);
+    }
+    options
+}
+
+fn reading(ms: u64) -> Now {
+    Now::new(START_UNIX_MS + ms, ms)
+}
+
+/// One decision, and everything of its answer that every caller sends on.
+pub(crate) struct Tidegate(Desk);
+
+impl Tidegate {
+    pub(crate) fn new(setup: Setup) -> Result<Self, Failure> {
+        Ok(Self(Desk::new(setup)?))
+    }
+}
+
+impl Contestant for Tidegate {
+    type Now = Now;
+
+    fn now(&self, ms: u64) -> Now {
+        reading(ms)
+    }
+
+    #[inline(always)]
+    fn decide(&self, script: &Script, at: usize, now: Now) -> bool {
+        let Some(request) = self.0.ask(script, at) else { return false };
+        let answer = self.0.table.decide(&request, now);
+        black_box((answer.remaining(), answer.reset_unix_ms()));
+        answer.admitted()
+    }
+
+    fn accounted(&self) -> Option<Accounted> {
+        Some(self.0.accounted())
+    }
+}
+
+/// Five requests as one.
+pub(crate) struct TidegateBatch(Desk);
+
+impl TidegateBatch {
+    pub(crate) fn new(setup: Setup) -> Result<Self, Failure> {
+        Ok(Self(Desk::new(setup)?))
+    }
+
+    #[inline(always)]
+    fn requests<'a>(&self, script: &'a Script, at: usize) -> Option<[Request<'a>; BATCH]> {
+        Some([
+            self.0.ask(script, at)?,
+            self.0.ask(script, at + 1)?,
+            self.0.ask(script, at + 2)?,
+            self.0.ask(script, at + 3)?,
+            self.0.ask(script, at + 4)?,
+        ])
+    }
+}
+
+impl Contestant for TidegateBatch {
+    type Now = Now;
+
+    const KEYS_PER_QUESTION: usize = BATCH;
+
+    fn now(&self, ms: u64) -> Now {
+        reading(ms)
+    }
+
+    #[inline(always)]
+    fn decide(&self, script: &Script, at: usize, now: Now) -> bool {
+        let Some(requests) = self.requests(script, at) else { return false };
+        let Ok(batch) = Batch::new(&requests) else { return false };
+        black_box(self.0.table.decide_all(&batch, now)).admitted()
+    }
+}
+
+/// Hash, look-up and one compare-and-swap on the map we ship: nothing is decided.
+pub(crate) struct Bare {
+    desk: Desk,
+}
+
+impl Bare {
+    pub(crate) fn new(setup: Setup) -> Result<Self, Failure> {
+        let desk = Desk::new(setup)?;
+        // The loop does not take subjects in: the table is filled beforehand.
+        let script = Script::each_once(setup.keys);
+        for request in (0..script.len()).filter_map(|at| desk.ask(&script, at)) {
+            desk.table.decide(&request, reading(0));
+        }
+        Ok(Self { desk })
+    }
+}
+
+impl Contestant for Bare {
+    type Now = ();
+
+    fn now(&self, _ms: u64) {}
+
+    #[inline(always)]
+    fn decide(&self, script: &Script, at: usize, (): ()) -> bool {
+        let Some(request) = self.desk.ask(script, at) else { return false };
+        // Whether the swap won the race is not asked: it has been paid for.
+        black_box(self.desk.table.bare_loop(&request));
+        true
+    }
+}

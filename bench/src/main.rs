@@ -1,0 +1,47 @@
+//! `tidegate-bench`: what things cost, measured beside the peers in the same run.
+//!
+//! Every bench is a subcommand; all print a table, or with `--json` one object per line in the
+//! shape of [`report::Line`].
+
+mod decide;
+mod machine;
+mod report;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What a bench may fail with.
+type Failure = Box<dyn Error + Send + Sync>;
+
+#[derive(Parser)]
+#[command(name = "tidegate-bench", about = "What Tidegate costs, beside its peers")]
+struct Cli {
+    #[command(subcommand)]
+    bench: Bench,
+}
+
+#[derive(Subcommand)]
+enum Bench {
+    /// The local decision: ns per decision, memory per subject, instructions.
+    Decide(decide::Args),
+    /// Fills one contestant in a fresh process and says what that took; `decide` starts it.
+    #[command(hide = true)]
+    MemoryProbe(decide::memory::ProbeArgs),
+    /// Warm decisions for callgrind to count; `decide --callgrind` starts it.
+    #[command(hide = true)]
+    CallgrindRun(decide::callgrind::RunArgs),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().bench {
+        Bench::Decide(args) => decide::main(&args),
+        Bench::MemoryProbe(args) => decide::memory::probe(&args),
+        Bench::CallgrindRun(args) => decide::callgrind::run(&args),
+    };
+    outcome.unwrap_or_else(|failure| {
+        eprintln!("error: {failure}");
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,122 @@
+//! What the caller gets back. A denial is an answer, not an error.
+
+use arrayvec::ArrayVec;
+
+use crate::request::{BATCH_MAX, Request};
+use crate::window::{View, earliest_fit_ms};
+
+/// Why a request was denied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Denial {
+    /// The cost does not fit under the limit.
+    Limit,
+    /// It would fit, but batches in flight have reserved the room: it may fit in an instant.
+    Reserved,
+    /// The memory budget is exhausted and this workspace holds its share of it: new subjects of
+    /// the workspace are denied until others expire.
+    Memory,
+}
+
+/// The verdict on one request, and what the caller needs to act on it.
+///
+/// Everything is a function of what the cells held, the request and the reading of the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub(crate) denial: Option<Denial>,
+    pub(crate) limit: u64,
+    pub(crate) remaining: u64,
+    pub(crate) reset_ms: u64,
+    /// Kept so that the time to come back is computed only for those who ask.
+    pub(crate) retry: Retry,
+}
+
+/// What [`Answer::retry_after_ms`] is computed from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Retry {
+    pub(crate) view: View,
+    pub(crate) window: crate::Window,
+    pub(crate) cost: crate::Cost,
+    pub(crate) start_ms: u64,
+    pub(crate) now_ms: u64,
+}
+
+impl Answer {
+    /// Whether the request itself fits. In a batch that was denied because of another item this
+    /// may be true although nothing was spent.
+    #[must_use]
+    pub const fn admitted(&self) -> bool {
+        self.denial.is_none()
+    }
+
+    /// Why the request was denied.
+    #[must_use]
+    pub const fn denial(&self) -> Option<Denial> {
+        self.denial
+    }
+
+    /// The limit that was enforced.
+    #[must_use]
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// What is left after this request; 0 for a denial.
+    #[must_use]
+    pub const fn remaining(&self) -> u64 {
+        self.remaining
+    }
+
+    /// The end of the current cell, in milliseconds since the Unix epoch. The budget is not
+    /// whole then: see [`retry_after_ms`](Self::retry_after_ms).
+    #[must_use]
+    pub const fn reset_unix_ms(&self) -> u64 {
+        self.reset_ms
+    }
+
+    /// The exact time after which this cost fits if nothing else happens: 0 for an admission,
+    /// `None` if it never fits.
+    #[must_use]
+    pub fn retry_after_ms(&self) -> Option<u64> {
+        let Retry { view, window, cost, start_ms, now_ms } = self.retry;
+        match self.denial {
+            None => Some(0),
+            // Reservations end in an instant; memory when another subject expires, which is
+            // unknown: the end of this cell is a moment at which it may have.
+            Some(Denial::Reserved) => Some(1),
+            Some(Denial::Memory) => Some(self.reset_ms.saturating_sub(now_ms)),
+            Some(Denial::Limit) => {
+                let fit_ms = earliest_fit_ms(view, window, cost, crate::Limit::new(self.limit))?;
+                Some(start_ms.saturating_add(fit_ms).saturating_sub(now_ms))
+            }
+        }
+    }
+}
+
+/// The verdict on a batch and on each of its items, in the order given.
+#[derive(Clone, Debug)]
+pub struct BatchAnswer {
+    pub(crate) admitted: bool,
+    pub(crate) items: ArrayVec<Answer, BATCH_MAX>,
+}
+
+impl BatchAnswer {
+    /// Whether every item was admitted. If not, nothing was spent.
+    #[must_use]
+    pub const fn admitted(&self) -> bool {
+        self.admitted
+    }
+
+    /// The items' answers, in the order of the requests.
+    #[must_use]
+    pub fn items(&self) -> &[Answer] {
+        &self.items
+    }
+}
+
+impl Retry {
+    pub(crate) fn never_seen(request: &Request<'_>, start_ms: u64, now_ms: u64) -> Self {
+        let view = View { current: 0, previous: 0 };
+        Self { view, window: request.subject.window, cost: request.cost, start_ms, now_ms }
+    }
+}

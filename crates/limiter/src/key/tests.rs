@@ -1,0 +1,155 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::request::{Part, Window};
+
+fn subject<'a>(parts: &'a [String; 3], window_ms: u64) -> Subject<'a> {
+    let [workspace, namespace, identifier] = parts.each_ref().map(|part| Part::new(part).unwrap());
+    Subject::new(workspace, namespace, identifier, Window::from_millis(window_ms).unwrap())
+}
+
+fn texts(parts: [&str; 3]) -> [String; 3] {
+    parts.map(str::to_owned)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Names are kept in stores and shared between releases: they must never change by accident.
+#[test]
+fn golden_vectors() {
+    let secret = FleetSecret::from_bytes(*b"0123456789abcdef0123456789abcdef");
+    let long = "x".repeat(512);
+    let table = [
+        (
+            texts(["ws_dev", "email", "user-1"]),
+            60_000,
+            "14c8114e270eda72578c742a924ec9cf",
+            "694fb9d9dec2900a76e9e11988899312",
+        ),
+        (
+            texts(["ws_dev", "email", "user-1"]),
+            60_001,
+            "b387d63ed44d2b024b21cd9c96a66cb5",
+            "e012423aa2693fd7b78157d6ca9f4cb6",
+        ),
+        (
+            texts(["ws", "a-b", "c"]),
+            1_000,
+            "322548badc811445f3f407c2de1914af",
+            "58a1050e4be662238403226bb5438806",
+        ),
+        (
+            texts(["ws", "a", "b-c"]),
+            1_000,
+            "982435e9dc80affa09c3f5cab15d40c0",
+            "883496cfe2f8d7c6daedfb90bfcf2e48",
+        ),
+        (
+            texts(["w", "\u{e9}", &long]),
+            2_592_000_000,
+            "de529a2f72459bae052bafafc8c8917f",
+            "d3a7bb88dd7ef161644cadccb4960114",
+        ),
+    ];
+    for (parts, window_ms, open, keyed) in table {
+        let subject = subject(&parts, window_ms);
+        assert_eq!(
+            hex(Digest::of(&subject, &FleetSecret::default()).as_bytes()),
+            open,
+            "{subject:?}"
+        );
+        assert_eq!(hex(Digest::of(&subject, &secret).as_bytes()), keyed, "{subject:?}");
+    }
+}
+
+#[test]
+fn encoding_is_written_out() {
+    let parts = texts(["w", "ns", "id3"]);
+    let mut bytes = Vec::new();
+    encode(&subject(&parts, 1_000), &mut bytes);
+    let expected = [
+        &[1][..],
+        &[1, 0, 0, 0],
+        b"w",
+        &[2, 0, 0, 0],
+        b"ns",
+        &[3, 0, 0, 0],
+        b"id3",
+        &[0xe8, 3, 0, 0, 0, 0, 0, 0],
+    ]
+    .concat();
+    assert_eq!(bytes, expected);
+}
+
+#[test]
+fn digest_survives_its_words() {
+    let digest = Digest::of(&subject(&texts(["a", "b", "c"]), 1_000), &FleetSecret::default());
+    assert_eq!(Digest::from_words(digest.to_words()), digest);
+}
+
+#[test]
+fn secrets_are_not_printed() {
+    let secret = FleetSecret::from_bytes([0xab; 32]);
+    assert_eq!(format!("{secret:?}"), "FleetSecret(..)");
+    assert_eq!(format!("{:?}", Seed::from_bytes([1; 32])), "Seed(..)");
+}
+
+#[test]
+fn seeds_change_the_hash() {
+    let parts = texts(["a", "b", "c"]);
+    let hash = |seed| Key::of(&subject(&parts, 1_000), &Seed::from_bytes([seed; 32])).hash;
+    assert_ne!(hash(1), hash(2));
+    assert_eq!(hash(1), hash(1));
+}
+
+/// identifiers in any regular pattern spread over the index like random ones.
+#[test]
+fn regular_identifiers_spread_evenly() {
+    let seed = Seed::from_bytes([3; 32]);
+    let patterns: [fn(u32) -> String; 3] = [
+        |n| format!("user-{n}"),
+        |n| format!("{n:032}"),
+        |n| "a".repeat(n as usize % 500 + 1) + &n.to_string(),
+    ];
+    for pattern in patterns {
+        let mut places = vec![0_u32; 1 << 14];
+        for n in 0..1 << 14 {
+            let parts = [String::from("ws"), String::from("ns"), pattern(n)];
+            let hash = Key::of(&subject(&parts, 60_000), &seed).hash;
+            places[usize::try_from(hash >> 32).unwrap() % (1 << 14)] += 1;
+        }
+        // 16,384 balls in as many urns: more than 12 in one happens once in a million tables.
+        assert!(places.iter().max() <= Some(&12));
+    }
+}
+
+/// Short texts, and texts about as long as a ledger can keep, over a small alphabet so that
+/// parts often share beginnings and ends.
+fn any_parts() -> impl Strategy<Value = [String; 3]> {
+    let part = prop_oneof!["[ab-]{1,3}", "[ab\u{0}]{7,9}", "[ab]{30,34}", "\\PC{1,12}"];
+    [part.clone(), part.clone(), part]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// INV-34: distinct subjects have distinct encodings, identities and digests; equal ones equal.
+    #[test]
+    fn names_are_injective(a in any_parts(), b in any_parts(), windows in (1_000..1_002_u64, 1_000..1_002_u64)) {
+        let (first, second) = (subject(&a, windows.0), subject(&b, windows.1));
+        let (mut x, mut y) = (Vec::new(), Vec::new());
+        encode(&first, &mut x);
+        encode(&second, &mut y);
+        prop_assert_eq!(x == y, first == second);
+        let secret = FleetSecret::default();
+        prop_assert_eq!(Digest::of(&first, &secret) == Digest::of(&second, &secret), first == second);
+        let seed = Seed::from_bytes([5; 32]);
+        let (m, n) = (Key::of(&first, &seed), Key::of(&second, &seed));
+        prop_assert_eq!(m.identity() == n.identity() && windows.0 == windows.1, first == second);
+        // A look-up compares the words of the key only: they must tell the two apart as well.
+        let shared = m.words().len().min(n.words().len());
+        prop_assert_eq!(m.words()[..shared] == n.words()[..shared], a == b);
+    }
+}

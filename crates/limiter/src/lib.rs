@@ -1,0 +1,45 @@
+//! The local decision of Tidegate: may this subject spend this cost now?
+//!
+//! A [`Table`] keeps, for every subject, two fixed windows (cells) and decides on the sliding
+//! window over them: exact in integers, correct under every interleaving of threads, bounded in
+//! memory. It does no I/O, reads no clock, awaits nothing and logs nothing; a decision on a
+//! subject that is already known allocates nothing.
+//!
+//! The story, in the order of the files:
+//!
+//! 1. [`request`](Request): what may be asked, parsed once.
+//! 2. `key`: who a subject is, here and outside.
+//! 3. `window`: the arithmetic.
+//! 4. `register`, `cell`, `ledger`: what is kept of a subject, and the compare-and-swap.
+//! 5. `batch`: several requests as one.
+//! 6. [`Table`]: finding ledgers, and making room for new ones.
+//! 7. [`Answer`]: what the caller gets back.
+
+mod answer;
+mod batch;
+mod cell;
+mod cells;
+mod counters;
+mod key;
+mod ledger;
+mod register;
+mod request;
+mod reserve;
+mod sync;
+mod table;
+mod time;
+mod window;
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+
+pub use answer::{Answer, BatchAnswer, Denial};
+pub use cells::CellHandle;
+pub use counters::Counts;
+pub use key::{Digest, ENCODING_VERSION, FleetSecret, Seed, encode};
+pub use request::{
+    BATCH_MAX, Batch, COST_MAX, Cost, LIMIT_MAX, Limit, PART_BYTES_MAX, PART_CHARS_MAX, Part,
+    Request, RequestError, Subject, WINDOW_MS_MAX, WINDOW_MS_MIN, Window,
+};
+pub use table::{Options, Table};
+pub use time::Now;

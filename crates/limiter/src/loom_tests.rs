@@ -1,0 +1,292 @@
+//! Every interleaving, and every order in which memory may show itself, of small races.
+//!
+//! Two threads are explored exhaustively, three with at most three preemptions. In these builds
+//! a claim is made by adding after the first lost race, so both ways of claiming are explored.
+
+use loom::sync::Arc;
+use loom::thread;
+
+use crate::ledger::{Founding, Ledger, Terms, Verdict};
+use crate::register::Turn;
+use crate::request::{Cost, Limit, Window};
+use crate::reserve::{Held, Reserved, Want};
+use crate::time::Now;
+
+const WINDOW_MS: u64 = 1_000;
+
+fn window() -> Window {
+    Window::from_millis(WINDOW_MS).unwrap()
+}
+
+/// The first moment of a sequence, on both clocks.
+fn at(sequence: u64) -> Now {
+    Now::new(sequence * WINDOW_MS, sequence * WINDOW_MS)
+}
+
+fn terms(limit: u64, cost: u64) -> Terms {
+    Terms { window: window(), limit: Limit::new(limit), cost: Cost::new(cost).unwrap() }
+}
+
+fn found(ledger: &Ledger, now: Now) -> u64 {
+    let founding = Founding { window: window(), identity: &[0; 12], digest: [0; 2], life: 0 };
+    ledger.found(&founding, now)
+}
+
+/// A ledger that stands at sequence 10, and its era.
+fn ledger() -> (Arc<Ledger>, u64) {
+    let ledger = Ledger::free();
+    let era = found(&ledger, at(10));
+    (Arc::new(ledger), era)
+}
+
+fn admit(ledger: &Ledger, era: u64, terms: Terms, now: Now) -> Option<bool> {
+    match ledger.claim(era, terms, now) {
+        Verdict::Held(claim, _) => {
+            ledger.commit(claim, terms, now);
+            Some(true)
+        }
+        Verdict::Denied(_) => Some(false),
+        Verdict::Moved => None,
+    }
+}
+
+/// `claimed` and `mine` of the cell of a turn.
+fn held(ledger: &Ledger, turn: Turn) -> (u64, u64) {
+    let cell = ledger.cell(turn);
+    (cell.claimed.read(turn), cell.mine.read(turn))
+}
+
+fn explore(preemptions: Option<usize>, test: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = preemptions;
+    builder.max_branches = 100_000;
+    builder.check(test);
+}
+
+/// Threads that all want one unit of a limit of `limit`: exactly that many get one.
+fn race_for_the_last_units(threads: u64, limit: u64) {
+    let (ledger, era) = ledger();
+    let spawn = |_| {
+        let ledger = Arc::clone(&ledger);
+        thread::spawn(move || admit(&ledger, era, terms(limit, 1), at(10)))
+    };
+    let racing: Vec<_> = (1..threads).map(spawn).collect();
+    let here = admit(&ledger, era, terms(limit, 1), at(10));
+    let verdicts = racing.into_iter().map(|thread| thread.join().unwrap()).chain([here]);
+    let admitted = verdicts.map(|verdict| u64::from(verdict.unwrap())).sum::<u64>();
+    assert_eq!(admitted, limit.min(threads), "contention alone never denies, nor admits twice");
+    assert_eq!(held(&ledger, ledger.position().turn()), (admitted, admitted));
+}
+
+#[test]
+fn single_vs_single_at_the_limit() {
+    explore(None, || race_for_the_last_units(2, 1));
+}
+
+#[test]
+fn single_vs_single_below_the_limit() {
+    explore(None, || race_for_the_last_units(2, 2));
+}
+
+#[test]
+fn three_singles_at_the_limit() {
+    explore(Some(3), || race_for_the_last_units(3, 2));
+}
+
+/// A batch of two subjects. `None` if a ledger moved.
+fn admit_both(wants: [Want<'_>; 2], now: Now) -> Option<bool> {
+    let mut held = Held::default();
+    for want in wants {
+        match held.reserve(want, now) {
+            Reserved::Held(_) => {}
+            Reserved::Denied(_) => return Some(false),
+            Reserved::Moved => return None,
+        }
+    }
+    held.commit(now);
+    Some(true)
+}
+
+#[test]
+fn batch_vs_single_vs_replay_read() {
+    explore(Some(3), || {
+        let ((first, era), (second, _)) = (ledger(), ledger());
+        let batch = {
+            let (first, second) = (Arc::clone(&first), Arc::clone(&second));
+            thread::spawn(move || {
+                let terms = terms(1, 1);
+                let wants = [&first, &second].map(|ledger| Want { ledger, era, terms });
+                admit_both(wants, at(10)).unwrap()
+            })
+        };
+        let single = {
+            let second = Arc::clone(&second);
+            thread::spawn(move || admit(&second, era, terms(1, 1), at(10)).unwrap())
+        };
+        // What a replay would send while they run.
+        let sent = held(&first, first.position().turn()).1;
+        let (batch, single) = (batch.join().unwrap(), single.join().unwrap());
+        let admitted = (u64::from(batch), u64::from(batch) + u64::from(single));
+        assert!(admitted.1 <= 1, "the second subject has one unit");
+        assert!(batch || single, "contention alone denies nobody everything");
+        assert!(sent <= admitted.0, "INV-11: a reservation never reaches what is sent");
+        for (ledger, admitted) in [(&first, admitted.0), (&second, admitted.1)] {
+            // INV-9, INV-10: all or nothing, and nothing stays reserved.
+            assert_eq!(held(ledger, ledger.position().turn()), (admitted, admitted));
+        }
+    });
+}
+
+#[test]
+fn batch_vs_batch() {
+    explore(None, || {
+        let ((first, era), (second, _)) = (ledger(), ledger());
+        let run = {
+            let (first, second) = (Arc::clone(&first), Arc::clone(&second));
+            move || {
+                let terms = terms(1, 1);
+                let wants = [&first, &second].map(|ledger| Want { ledger, era, terms });
+                admit_both(wants, at(10)).unwrap()
+            }
+        };
+        let other = thread::spawn(run.clone());
+        let (here, there) = (run(), other.join().unwrap());
+        assert!(here ^ there, "two batches that both fit alone: one is admitted, never none");
+        for ledger in [&first, &second] {
+            assert_eq!(held(ledger, ledger.position().turn()), (1, 1));
+        }
+    });
+}
+
+#[test]
+fn rollover_vs_admit() {
+    explore(None, || {
+        let (ledger, era) = ledger();
+        let late = {
+            let ledger = Arc::clone(&ledger);
+            thread::spawn(move || admit(&ledger, era, terms(1, 1), at(10)).unwrap())
+        };
+        let next = admit(&ledger, era, terms(5, 1), at(11)).unwrap();
+        let late = late.join().unwrap();
+        assert!(next, "a limit of 5 has room whatever the other does");
+        let turn = ledger.position().turn();
+        let (claimed, mine) = held(&ledger, turn);
+        let (claimed_before, mine_before) = held(&ledger, turn.previous());
+        let admitted = u64::from(next) + u64::from(late);
+        assert_eq!(mine + mine_before, admitted, "no increment is lost, none is counted twice");
+        assert_eq!((claimed, claimed_before), (mine, mine_before));
+    });
+}
+
+#[test]
+fn two_rollovers_vs_admit() {
+    explore(None, || {
+        let (ledger, era) = ledger();
+        let late = {
+            let ledger = Arc::clone(&ledger);
+            thread::spawn(move || admit(&ledger, era, terms(1, 1), at(10)))
+        };
+        // Both old cells are past: the late cost may go with its cell, but not into another one.
+        let next = admit(&ledger, era, terms(5, 1), at(12)).unwrap();
+        let late = late.join().unwrap();
+        let turn = ledger.position().turn();
+        let (claimed, mine) = held(&ledger, turn);
+        assert!(next && mine >= 1);
+        assert!(mine <= 1 + u64::from(late == Some(true)));
+        assert_eq!(claimed, mine, "INV-10");
+        assert_eq!(held(&ledger, turn.previous()), (0, 0));
+    });
+}
+
+#[test]
+fn merge_vs_rollover() {
+    explore(None, || {
+        let (ledger, era) = ledger();
+        let turn = ledger.position().turn();
+        let reply = {
+            let ledger = Arc::clone(&ledger);
+            thread::spawn(move || {
+                let alive = || ledger.is_alive(era, turn);
+                ledger.cell(turn).observe_region(turn, alive, (7, 0))
+            })
+        };
+        assert!(admit(&ledger, era, terms(5, 1), at(12)).unwrap(), "a passed sum denies nobody");
+        let _ = reply.join().unwrap();
+        let now = ledger.position().turn();
+        assert_eq!(ledger.cell(now).told(now), 0, "a late reply never counts in another cell");
+        assert_eq!(ledger.cell(now.previous()).told(now.previous()), 0);
+    });
+}
+
+#[test]
+fn evict_vs_admit() {
+    explore(None, || {
+        let (ledger, era) = ledger();
+        let evict = {
+            let ledger = Arc::clone(&ledger);
+            thread::spawn(move || ledger.retire(|| true))
+        };
+        let admitted = admit(&ledger, era, terms(2, 1), at(10));
+        let retired = evict.join().unwrap();
+        match (admitted, retired) {
+            (Some(true), false) => {
+                assert_eq!(held(&ledger, ledger.position().turn()), (1, 1), "the claim kept it");
+            }
+            // Admitted first, evicted after; or retired first, and the decision noticed.
+            (Some(true) | None, true) => {}
+            (None, false) => panic!("the ledger moved although nobody retired it"),
+            (Some(false), _) => panic!("there was room"),
+        }
+    });
+}
+
+/// The ledger goes to another subject while a decision on the first one is under way.
+#[test]
+fn reuse_vs_admit() {
+    explore(Some(3), || {
+        let (ledger, era) = ledger();
+        let reuse = {
+            let ledger = Arc::clone(&ledger);
+            thread::spawn(move || {
+                ledger.retire(|| true).then(|| {
+                    let era = found(&ledger, at(10));
+                    admit(&ledger, era, terms(2, 1), at(10)).unwrap()
+                })
+            })
+        };
+        let first = admit(&ledger, era, terms(2, 1), at(10));
+        let newcomer = reuse.join().unwrap();
+        assert_ne!(first, Some(false), "there was room for both");
+        let admitted_here = match newcomer {
+            Some(admitted) => u64::from(admitted),
+            None => u64::from(first == Some(true)),
+        };
+        let counted = held(&ledger, ledger.position().turn());
+        assert_eq!(counted, (admitted_here, admitted_here), "a newcomer's cells hold its own cost");
+    });
+}
+
+#[test]
+fn retire_keeps_what_is_claimed() {
+    explore(None, || {
+        let (ledger, era) = ledger();
+        let batch = {
+            let ledger = Arc::clone(&ledger);
+            thread::spawn(move || match ledger.claim(era, terms(2, 1), at(10)) {
+                Verdict::Held(claim, _) => {
+                    let kept = ledger.era() == era;
+                    ledger.release(claim);
+                    assert!(kept, "a claim keeps its ledger");
+                }
+                Verdict::Moved => {}
+                Verdict::Denied(_) => panic!("there was room"),
+            })
+        };
+        let retired = ledger.retire(|| true);
+        batch.join().unwrap();
+        assert_eq!(ledger.era() != era, retired);
+        if !retired {
+            assert_eq!(held(&ledger, ledger.position().turn()), (0, 0), "INV-10");
+        }
+    });
+}

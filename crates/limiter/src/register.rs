@@ -1,0 +1,185 @@
+//! One fact in one atomic: how much, and whose turn it is.
+//!
+//! A subject has two cells and uses them alternately, so a register outlives the cell it counts
+//! for. Each word therefore carries the *turn* of its cell beside the count. A register whose
+//! word belongs to another turn reads as zero, and the first write of the new turn replaces it:
+//! a window that ends needs no step that resets anything, so none can race with a decision.
+//!
+//! ```text
+//!   63        51 50                                                0
+//!   [ turn: 13 ][ count: 51                                        ]
+//! ```
+//!
+//! Within a turn a register only grows; `claimed` alone may fall, when a reservation is released.
+
+use crate::request::{COST_MAX, LIMIT_MAX};
+use crate::sync::{AtomicU64, Ordering};
+
+/// Bits of a word that hold the count: room for the largest limit and for a thousand threads that
+/// add the largest cost before they check it.
+const COUNT_BITS: u32 = 51;
+/// The largest count; sums that a store reports are held there.
+pub(crate) const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
+/// Turns before a number comes again. Even, so that turns alternate between two cells for ever.
+/// Each turn of a register lasts at least a window, so a word can be mistaken for a later one
+/// only by a thread that sleeps 8,190 windows (two hours and more) between a load and the
+/// compare-and-swap that follows it, while the rest of the process runs.
+const TURNS: u16 = 8_190;
+/// The turn of a word that accepts nothing: its ledger is being retired, or free.
+const RETIRED: u16 = 8_191;
+
+const _: () = assert!(COUNT_MAX >= LIMIT_MAX + 1_023 * COST_MAX);
+const _: () = assert!(TURNS.is_multiple_of(2) && TURNS < RETIRED);
+const _: () = assert!(RETIRED < 1 << (64 - COUNT_BITS));
+
+/// Which use of a subject's two cells: consecutive turns are consecutive cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Turn(u16);
+
+impl Turn {
+    pub(crate) const FIRST: Self = Self(0);
+    pub(crate) const RETIRED: Self = Self(RETIRED);
+
+    /// The turn after this one.
+    pub(crate) const fn next(self) -> Self {
+        Self(if self.0 + 1 >= TURNS { 0 } else { self.0 + 1 })
+    }
+
+    /// The turn before this one.
+    pub(crate) const fn previous(self) -> Self {
+        Self(if self.0 == 0 { TURNS - 1 } else { self.0 - 1 })
+    }
+
+    /// Whether the turn uses the second of the two cells.
+    pub(crate) const fn is_odd(self) -> bool {
+        self.0 % 2 == 1
+    }
+}
+
+/// A turn and a number of 51 bits in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word(u64);
+
+impl Word {
+    pub(crate) const fn new(turn: Turn, count: u64) -> Self {
+        debug_assert!(count <= COUNT_MAX);
+        Self((turn.0 as u64) << COUNT_BITS | count)
+    }
+
+    pub(crate) fn turn(self) -> Turn {
+        // 64 − 51 bits: always fits.
+        Turn(u16::try_from(self.0 >> COUNT_BITS).unwrap_or(RETIRED))
+    }
+
+    pub(crate) const fn count(self) -> u64 {
+        self.0 & COUNT_MAX
+    }
+}
+
+/// What a write to a register came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Write {
+    /// The register now holds the new count.
+    Done,
+    /// The turn has passed; its cell counts for nothing any more.
+    Passed,
+}
+
+/// An atomic [`Word`].
+#[derive(Debug)]
+pub(crate) struct Register(AtomicU64);
+
+impl Register {
+    pub(crate) fn new(word: Word) -> Self {
+        Self(AtomicU64::new(word.0))
+    }
+
+    // ORDER: every load acquires and every write releases, so that whoever sees a word of a turn
+    // also sees the position that began the turn (partner: `Ledger::turn_to`).
+    pub(crate) fn load(&self) -> Word {
+        Word(self.0.load(Ordering::Acquire))
+    }
+
+    /// The count, if the word is of this turn; otherwise zero.
+    pub(crate) fn read(&self, turn: Turn) -> u64 {
+        let word = self.load();
+        if word.turn() == turn { word.count() } else { 0 }
+    }
+
+    /// Replaces the word whatever it is. Only for a ledger that nobody else can use.
+    pub(crate) fn store(&self, word: Word) {
+        self.0.store(word.0, Ordering::Release);
+    }
+
+    /// Replaces `seen` by `new` if nothing happened in between.
+    pub(crate) fn swap(&self, seen: Word, new: Word) -> bool {
+        self.0.compare_exchange(seen.0, new.0, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Adds without looking, and returns what was there: see [`Register::take_back`].
+    pub(crate) fn add_blindly(&self, cost: u64) -> Word {
+        Word(self.0.fetch_add(cost, Ordering::AcqRel))
+    }
+
+    /// Subtracts a cost that this caller added to a word of `turn`. If the turn has passed, the
+    /// cost went with it; what is added to a closed word goes when the ledger is founded anew.
+    pub(crate) fn take_back(&self, turn: Turn, cost: u64) {
+        let mut seen = self.load();
+        while seen.turn() == turn && turn != Turn::RETIRED {
+            debug_assert!(seen.count() >= cost, "only what was added is taken back");
+            let new = Word::new(turn, seen.count().saturating_sub(cost));
+            if self.swap(seen, new) {
+                return;
+            }
+            seen = self.load();
+        }
+    }
+
+    /// Replaces the count by `change(count)`. `alive` says whether the turn still counts: a word
+    /// of another turn is a leftover if it does, and a successor if it does not.
+    pub(crate) fn write(
+        &self,
+        turn: Turn,
+        alive: impl Fn() -> bool,
+        change: impl Fn(u64) -> u64,
+    ) -> Write {
+        loop {
+            let seen = self.load();
+            if seen.turn() != turn && (seen.turn() == Turn::RETIRED || !alive()) {
+                return Write::Passed;
+            }
+            let count = if seen.turn() == turn { seen.count() } else { 0 };
+            let new = Word::new(turn, change(count).min(COUNT_MAX));
+            if new == seen || self.swap(seen, new) {
+                return Write::Done;
+            }
+        }
+    }
+
+    /// Merges by maximum: idempotent, commutative, associative, never backward.
+    pub(crate) fn raise(&self, turn: Turn, alive: impl Fn() -> bool, count: u64) -> Write {
+        self.write(turn, alive, |held| held.max(count))
+    }
+
+    /// Gives a leftover of another turn its new turn, with nothing in it. Losing a race means
+    /// that someone else began the turn.
+    pub(crate) fn begin(&self, turn: Turn) {
+        let seen = self.load();
+        if seen.turn() != turn && seen.turn() != Turn::RETIRED {
+            let _ = self.swap(seen, Word::new(turn, 0));
+        }
+    }
+}
+
+impl From<u64> for Word {
+    fn from(word: u64) -> Self {
+        Self(word)
+    }
+}
+
+impl From<Word> for u64 {
+    fn from(word: Word) -> Self {
+        word.0
+    }
+}

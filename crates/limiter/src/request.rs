@@ -1,0 +1,256 @@
+//! What a caller may ask. Values are parsed once, here; nothing behind this file has to check
+//! them again: an empty name, a negative cost or a window of a microsecond cannot be held.
+
+use thiserror::Error;
+
+/// Most characters in a workspace, namespace or identifier: what the HTTP contract allows.
+pub const PART_CHARS_MAX: usize = 512;
+/// Most bytes in one: four for each character, so that a byte budget can be computed.
+pub const PART_BYTES_MAX: usize = 2_048;
+/// Largest cost of one request. Far below the counts a store can hold exactly (2^53), so that no
+/// sum of a cell can lose a unit.
+pub const COST_MAX: u64 = 1 << 40;
+/// Largest limit that is kept; a larger one is clamped, because it cannot be reached.
+pub const LIMIT_MAX: u64 = 1 << 50;
+/// Shortest window: below a second neither clocks nor stores of a fleet agree well enough.
+pub const WINDOW_MS_MIN: u64 = 1_000;
+/// Longest window, 31 days: one more than the HTTP contract's 30.
+pub const WINDOW_MS_MAX: u64 = 31 * 24 * 60 * 60 * 1_000;
+/// Most requests in one batch.
+pub const BATCH_MAX: usize = 100;
+
+const _: () = assert!(PART_BYTES_MAX == 4 * PART_CHARS_MAX);
+const _: () = assert!(COST_MAX <= LIMIT_MAX);
+const _: () = assert!(WINDOW_MS_MIN < WINDOW_MS_MAX);
+
+/// Why a value is refused. The texts are for the caller; [`code`](Self::code) is for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// A workspace, namespace or identifier has no characters.
+    #[error("must not be empty")]
+    Empty,
+    /// A workspace, namespace or identifier is too long.
+    #[error("must have at most {PART_CHARS_MAX} characters")]
+    TooLong,
+    /// A cost above [`COST_MAX`].
+    #[error("must be at most {COST_MAX}")]
+    CostTooLarge,
+    /// A window below [`WINDOW_MS_MIN`].
+    #[error("must be at least {WINDOW_MS_MIN} ms")]
+    WindowTooShort,
+    /// A window above [`WINDOW_MS_MAX`].
+    #[error("must be at most {WINDOW_MS_MAX} ms")]
+    WindowTooLong,
+    /// A batch without requests.
+    #[error("must have at least 1 item")]
+    BatchEmpty,
+    /// A batch of more than [`BATCH_MAX`] requests.
+    #[error("must have at most {BATCH_MAX} items")]
+    BatchTooLarge,
+}
+
+impl RequestError {
+    /// A stable name for programs.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::TooLong => "too_long",
+            Self::CostTooLarge => "cost_too_large",
+            Self::WindowTooShort => "window_too_short",
+            Self::WindowTooLong => "window_too_long",
+            Self::BatchEmpty => "batch_empty",
+            Self::BatchTooLarge => "batch_too_large",
+        }
+    }
+}
+
+/// A workspace, namespace or identifier: 1 to 512 characters, any characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Part<'a>(&'a str);
+
+impl<'a> Part<'a> {
+    /// # Errors
+    /// [`RequestError::Empty`] or [`RequestError::TooLong`].
+    pub fn new(text: &'a str) -> Result<Self, RequestError> {
+        if text.is_empty() {
+            return Err(RequestError::Empty);
+        }
+        // Counting characters costs a walk; a text this short cannot have too many.
+        if text.len() > PART_CHARS_MAX && text.chars().count() > PART_CHARS_MAX {
+            return Err(RequestError::TooLong);
+        }
+        Ok(Self(text))
+    }
+
+    /// The text.
+    #[must_use]
+    pub const fn as_str(self) -> &'a str {
+        self.0
+    }
+}
+
+/// How much a request consumes: 0 to 2^40. A cost of 0 asks "is there room" and changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cost(u64);
+
+impl Cost {
+    /// The cost of an ordinary request.
+    pub const ONE: Self = Self(1);
+
+    /// # Errors
+    /// [`RequestError::CostTooLarge`].
+    pub const fn new(cost: u64) -> Result<Self, RequestError> {
+        if cost > COST_MAX { Err(RequestError::CostTooLarge) } else { Ok(Self(cost)) }
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// How much a window may hold: 0 to 2^50, larger values are clamped. A limit of 0 denies
+/// everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Limit(u64);
+
+impl Limit {
+    /// Keeps `limit`, or [`LIMIT_MAX`] if that is smaller.
+    #[must_use]
+    pub const fn new(limit: u64) -> Self {
+        Self(if limit > LIMIT_MAX { LIMIT_MAX } else { limit })
+    }
+
+    /// The number that is enforced.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// The length of a window: 1 second to 31 days.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Window(u64);
+
+impl Window {
+    /// # Errors
+    /// [`RequestError::WindowTooShort`] or [`RequestError::WindowTooLong`].
+    pub const fn from_millis(window_ms: u64) -> Result<Self, RequestError> {
+        if window_ms < WINDOW_MS_MIN {
+            Err(RequestError::WindowTooShort)
+        } else if window_ms > WINDOW_MS_MAX {
+            Err(RequestError::WindowTooLong)
+        } else {
+            Ok(Self(window_ms))
+        }
+    }
+
+    /// Milliseconds.
+    #[must_use]
+    pub const fn as_millis(self) -> u64 {
+        self.0
+    }
+}
+
+/// What is being limited. Two subjects are the same if all four parts are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Subject<'a> {
+    pub(crate) workspace: Part<'a>,
+    pub(crate) namespace: Part<'a>,
+    pub(crate) identifier: Part<'a>,
+    pub(crate) window: Window,
+}
+
+impl<'a> Subject<'a> {
+    /// A subject from parts that were parsed before.
+    #[must_use]
+    pub const fn new(
+        workspace: Part<'a>,
+        namespace: Part<'a>,
+        identifier: Part<'a>,
+        window: Window,
+    ) -> Self {
+        Self { workspace, namespace, identifier, window }
+    }
+
+    /// The window.
+    #[must_use]
+    pub const fn window(&self) -> Window {
+        self.window
+    }
+}
+
+/// One question: may this subject spend this cost under this limit?
+///
+/// ```
+/// use tidegate_limiter::{Cost, Limit, Part, Request, Subject, Window};
+///
+/// let subject = Subject::new(
+///     Part::new("acme")?,
+///     Part::new("email")?,
+///     Part::new("user-1")?,
+///     Window::from_millis(60_000)?,
+/// );
+/// let request = Request::new(subject, Limit::new(10), Cost::ONE);
+/// assert_eq!(request.limit().get(), 10);
+/// # Ok::<(), tidegate_limiter::RequestError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request<'a> {
+    pub(crate) subject: Subject<'a>,
+    pub(crate) limit: Limit,
+    pub(crate) cost: Cost,
+}
+
+impl<'a> Request<'a> {
+    /// A request from parts that were parsed before.
+    #[must_use]
+    pub const fn new(subject: Subject<'a>, limit: Limit, cost: Cost) -> Self {
+        Self { subject, limit, cost }
+    }
+
+    /// What is being limited.
+    #[must_use]
+    pub const fn subject(&self) -> &Subject<'a> {
+        &self.subject
+    }
+
+    /// The limit that is enforced.
+    #[must_use]
+    pub const fn limit(&self) -> Limit {
+        self.limit
+    }
+
+    /// What the request consumes.
+    #[must_use]
+    pub const fn cost(&self) -> Cost {
+        self.cost
+    }
+}
+
+/// 1 to 100 requests that are decided as one: all are admitted, or none is.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a>(&'a [Request<'a>]);
+
+impl<'a> Batch<'a> {
+    /// # Errors
+    /// [`RequestError::BatchEmpty`] or [`RequestError::BatchTooLarge`].
+    pub const fn new(requests: &'a [Request<'a>]) -> Result<Self, RequestError> {
+        if requests.is_empty() {
+            Err(RequestError::BatchEmpty)
+        } else if requests.len() > BATCH_MAX {
+            Err(RequestError::BatchTooLarge)
+        } else {
+            Ok(Self(requests))
+        }
+    }
+
+    /// The requests, in the order given.
+    #[must_use]
+    pub const fn requests(&self) -> &'a [Request<'a>] {
+        self.0
+    }
+}

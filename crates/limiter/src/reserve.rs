@@ -1,0 +1,62 @@
+//! Reservations of a batch: held together, committed together, released by dropping.
+
+use arrayvec::ArrayVec;
+
+use crate::ledger::{Claim, Ledger, Look, Terms, Verdict};
+use crate::request::BATCH_MAX;
+use crate::time::Now;
+
+/// What one item of a batch asks of a ledger.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Want<'a> {
+    pub(crate) ledger: &'a Ledger,
+    pub(crate) era: u64,
+    pub(crate) terms: Terms,
+}
+
+/// What became of one reservation.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub(crate) enum Reserved {
+    /// It is held until the batch is committed or dropped.
+    Held(Look),
+    /// It does not fit.
+    Denied(Look),
+    /// The ledger is not the subject's any more.
+    Moved,
+}
+
+/// Reservations of one batch. INV-10: dropping it without a commit leaves nothing claimed.
+#[derive(Debug, Default)]
+pub(crate) struct Held<'a> {
+    claims: ArrayVec<(Want<'a>, Claim), BATCH_MAX>,
+}
+
+impl<'a> Held<'a> {
+    /// Claims the cost of one item if it fits.
+    pub(crate) fn reserve(&mut self, want: Want<'a>, now: Now) -> Reserved {
+        match want.ledger.claim(want.era, want.terms, now) {
+            Verdict::Held(claim, look) => {
+                self.claims.push((want, claim));
+                Reserved::Held(look)
+            }
+            Verdict::Denied(look) => Reserved::Denied(look),
+            Verdict::Moved => Reserved::Moved,
+        }
+    }
+
+    /// Makes all of them admissions.
+    pub(crate) fn commit(mut self, now: Now) {
+        for (want, claim) in self.claims.drain(..) {
+            want.ledger.commit(claim, want.terms, now);
+        }
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        for (want, claim) in self.claims.drain(..) {
+            want.ledger.release(claim);
+        }
+    }
+}

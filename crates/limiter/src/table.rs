@@ -1,0 +1,301 @@
+//! All subjects of this process, in a fixed budget of memory.
+//!
+//! A look-up takes no lock and writes nothing. Only taking in or dropping a subject locks, and
+//! only the shard that it belongs to. Ledgers are never freed, only used again, so that a
+//! decision can never touch memory that is gone: see [`crate::ledger`].
+
+mod options;
+mod shard;
+mod structure;
+
+use crate::answer::{Answer, BatchAnswer, Denial, Retry};
+use crate::batch;
+use crate::cells::CellHandle;
+use crate::counters::{Counters, Counts, count, count_many};
+use crate::key::{FleetSecret, Key, Seed};
+use crate::ledger::{Look, Terms, Verdict};
+use crate::request::{Batch, Request, Subject};
+use crate::sync::{AtomicU64, Ordering};
+use crate::time::Now;
+
+pub use options::Options;
+pub(crate) use shard::Spot;
+use shard::{Newcomer, Shard};
+
+/// Ledgers looked at in one step of [`Table::sweep`]: some ten microseconds under one lock.
+const SWEEP_STEP: usize = 256;
+/// Times a decision looks its subject up again after meeting a ledger that was retired. Each time
+/// takes an eviction at that very moment; after that the shard is locked while it decides.
+const MOVES_MAX: usize = 4;
+
+/// The subjects of one process and their cells: decides requests.
+///
+/// ```
+/// use tidegate_limiter::{
+///     Cost, Limit, Now, Options, Part, Request, Seed, Subject, Table, Window,
+/// };
+///
+/// let table = Table::new(Options::default(), Seed::from_bytes([7; 32]));
+/// let subject = Subject::new(
+///     Part::new("acme")?,
+///     Part::new("email")?,
+///     Part::new("user-1")?,
+///     Window::from_millis(60_000)?,
+/// );
+/// let request = Request::new(subject, Limit::new(2), Cost::ONE);
+/// let now = Now::new(1_700_000_040_000, 0);
+///
+/// assert_eq!(table.decide(&request, now).remaining(), 1);
+/// assert_eq!(table.decide(&request, now).remaining(), 0);
+///
+/// let denied = table.decide(&request, now);
+/// assert!(!denied.admitted());
+/// let wait_ms = denied.retry_after_ms().unwrap_or(u64::MAX);
+/// assert!(table.decide(&request, now.after_ms(wait_ms)).admitted());
+/// # Ok::<(), tidegate_limiter::RequestError>(())
+/// ```
+#[derive(Debug)]
+pub struct Table {
+    shards: Box<[Shard]>,
+    seed: Seed,
+    secret: FleetSecret,
+    counters: Counters,
+    /// Counts the steps of the sweep, so that each takes the next shard.
+    sweeps: AtomicU64,
+}
+
+impl Table {
+    /// A table that keeps to the budget of `options`.
+    #[must_use]
+    pub fn new(options: Options, seed: Seed) -> Self {
+        let shards = (0..options.shards()).map(|_| Shard::new(&options)).collect();
+        let (counters, sweeps) = (Counters::new(), AtomicU64::new(0));
+        Self { shards, seed, secret: options.into_fleet_secret(), counters, sweeps }
+    }
+
+    /// Decides one request.
+    pub fn decide(&self, request: &Request<'_>, now: Now) -> Answer {
+        let key = Key::of(&request.subject, &self.seed);
+        let terms = Terms::of(request);
+        let shard = self.shard(&key);
+        if let Some(spot) = shard.find(&key, terms.window) {
+            let verdict = spot.ledger.claim(spot.era, terms, now);
+            if let Some(answer) = self.conclude(&spot, request, verdict, now) {
+                return answer;
+            }
+        }
+        self.decide_anew(&key, request, now)
+    }
+
+    /// Decides a batch: all requests are admitted, or none is.
+    pub fn decide_all(&self, batch: &Batch<'_>, now: Now) -> BatchAnswer {
+        batch::decide(self, batch.requests(), now)
+    }
+
+    /// The subject is new, or its ledger was retired while the decision looked at it.
+    #[cold]
+    fn decide_anew(&self, key: &Key, request: &Request<'_>, now: Now) -> Answer {
+        let terms = Terms::of(request);
+        for _ in 0..MOVES_MAX {
+            let Some(spot) = self.seat(key, &request.subject, now) else {
+                return self.refuse(request, now);
+            };
+            let verdict = spot.ledger.claim(spot.era, terms, now);
+            if let Some(answer) = self.conclude(&spot, request, verdict, now) {
+                return answer;
+            }
+        }
+        self.decide_alone(key, request, now)
+    }
+
+    /// Decides with the shard locked: nothing can be retired meanwhile.
+    fn decide_alone(&self, key: &Key, request: &Request<'_>, now: Now) -> Answer {
+        let (newcomer, terms) = (self.newcomer(key, &request.subject), Terms::of(request));
+        let decided = self.shard(key).seat_and(&newcomer, &self.counters, now, |spot| {
+            spot.map(|spot| (spot, spot.ledger.claim(spot.era, terms, now)))
+        });
+        let answer =
+            decided.and_then(|(spot, verdict)| self.conclude(&spot, request, verdict, now));
+        answer.unwrap_or_else(|| self.refuse(request, now))
+    }
+
+    /// Finds the subject's ledger or founds one. `None` if there is no memory for it.
+    pub(crate) fn seat(&self, key: &Key, subject: &Subject<'_>, now: Now) -> Option<Spot<'_>> {
+        let newcomer = self.newcomer(key, subject);
+        self.shard(key).seat_and(&newcomer, &self.counters, now, |spot| spot)
+    }
+
+    fn newcomer<'a>(&'a self, key: &'a Key, subject: &'a Subject<'a>) -> Newcomer<'a> {
+        Newcomer { key, subject, seed: &self.seed, secret: &self.secret }
+    }
+
+    /// Finds the subject's ledger without a lock, or else founds it.
+    pub(crate) fn find_or_seat(&self, subject: &Subject<'_>, now: Now) -> Option<Spot<'_>> {
+        let key = Key::of(subject, &self.seed);
+        self.shard(&key).find(&key, subject.window).or_else(|| self.seat(&key, subject, now))
+    }
+
+    /// Turns a verdict into an answer, and a claim into an admission. `None` if the ledger moved.
+    #[inline]
+    fn conclude(
+        &self,
+        spot: &Spot<'_>,
+        request: &Request<'_>,
+        verdict: Verdict,
+        now: Now,
+    ) -> Option<Answer> {
+        match verdict {
+            Verdict::Held(claim, look) => {
+                spot.ledger.commit(claim, Terms::of(request), now);
+                let counters = self.counters.mine();
+                count(&counters.admitted_local);
+                if claim.races > 0 {
+                    count_many(&counters.races_lost, claim.races.into());
+                }
+                Some(Answer::admit(request, &look, now))
+            }
+            Verdict::Denied(look) => Some(self.deny(spot, request, &look, now)),
+            Verdict::Moved => {
+                count(&self.counters.mine().ledgers_moved);
+                None
+            }
+        }
+    }
+
+    /// The request does not fit. Says why, and arms strict mode if the limit is exhausted.
+    pub(crate) fn deny(
+        &self,
+        spot: &Spot<'_>,
+        request: &Request<'_>,
+        look: &Look,
+        now: Now,
+    ) -> Answer {
+        let (terms, counters) = (Terms::of(request), self.counters.mine());
+        if spot.ledger.is_reserved(look, terms) {
+            count(&counters.denied_reserved);
+            return Answer::deny(request, look, Denial::Reserved, now);
+        }
+        if spot.ledger.arm_strict(look, terms, now) {
+            count(&counters.strict_armed);
+        }
+        count(&counters.denied_local);
+        Answer::deny(request, look, Denial::Limit, now)
+    }
+
+    /// There is no memory for a new subject of this workspace.
+    #[cold]
+    pub(crate) fn refuse(&self, request: &Request<'_>, now: Now) -> Answer {
+        count(&self.counters.mine().denied_memory);
+        Answer::refuse(request, now)
+    }
+
+    /// Does one bounded step of cleaning up and returns how many subjects it dropped. Call it now
+    /// and then, for example every 100 ms: expired subjects then make room before it is needed.
+    pub fn sweep(&self, now: Now) -> usize {
+        let step = self.sweeps.fetch_add(1, Ordering::Relaxed);
+        let shards = self.shards.len().max(1) as u64;
+        let shard = usize::try_from(step % shards).ok().and_then(|at| self.shards.get(at));
+        shard.map_or(0, |shard| shard.sweep(SWEEP_STEP, &self.counters, now))
+    }
+
+    /// The cell of a subject, if it is in the table and the cell is its current or previous one.
+    /// This is how convergence reads and raises what a cell holds.
+    #[must_use]
+    pub fn cell(&self, subject: &Subject<'_>, sequence: u64) -> Option<CellHandle<'_>> {
+        let key = Key::of(subject, &self.seed);
+        let spot = self.shard(&key).find(&key, subject.window)?;
+        CellHandle::new(spot.ledger, spot.era, sequence)
+    }
+
+    /// Hash, look-up and one compare-and-swap on this map: the floor that benchmarks compare with.
+    #[cfg(feature = "bench")]
+    #[must_use]
+    pub fn bare_loop(&self, request: &Request<'_>) -> bool {
+        let key = Key::of(&request.subject, &self.seed);
+        let spot = self.shard(&key).find(&key, request.subject.window);
+        spot.is_some_and(|spot| spot.ledger.swap_one_word())
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counters.counts()
+    }
+
+    /// Subjects in the table.
+    #[must_use]
+    pub fn subjects(&self) -> usize {
+        self.shards.iter().map(Shard::subjects).sum()
+    }
+
+    /// Bytes that the table has allocated. Never above the budget (INV-32).
+    #[must_use]
+    pub fn accounted_bytes(&self) -> usize {
+        self.shards.iter().map(Shard::accounted_bytes).sum()
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    #[inline]
+    fn shard(&self, key: &Key) -> &Shard {
+        // The number of shards is a power of two; the low half of the hash chooses among them,
+        // the high half among the places inside.
+        let mask = self.shards.len() as u64 - 1;
+        #[expect(clippy::cast_possible_truncation, reason = "masked to the number of shards")]
+        let at = (key.hash & mask) as usize;
+        #[expect(clippy::indexing_slicing, reason = "masked to the number of shards")]
+        &self.shards[at]
+    }
+}
+
+impl Terms {
+    pub(crate) fn of(request: &Request<'_>) -> Self {
+        Self { window: request.subject.window, limit: request.limit, cost: request.cost }
+    }
+}
+
+impl Answer {
+    #[inline]
+    pub(crate) fn admit(request: &Request<'_>, look: &Look, now: Now) -> Self {
+        let effective = look.used.saturating_add(request.cost.get());
+        let remaining = request.limit.get().saturating_sub(effective);
+        Self { remaining, ..Self::of(request, look, now) }
+    }
+
+    #[inline]
+    pub(crate) fn deny(request: &Request<'_>, look: &Look, denial: Denial, now: Now) -> Self {
+        Self { denial: Some(denial), ..Self::of(request, look, now) }
+    }
+
+    #[inline]
+    fn of(request: &Request<'_>, look: &Look, now: Now) -> Self {
+        let (window, start_ms) = (request.subject.window, look.place.start_ms);
+        Self {
+            denial: None,
+            limit: request.limit.get(),
+            remaining: 0,
+            reset_ms: start_ms.saturating_add(window.as_millis()),
+            retry: Retry {
+                view: look.view,
+                window,
+                cost: request.cost,
+                start_ms,
+                now_ms: now.unix_ms(),
+            },
+        }
+    }
+
+    pub(crate) fn refuse(request: &Request<'_>, now: Now) -> Self {
+        let window_ms = request.subject.window.as_millis();
+        let start_ms = now.unix_ms() / window_ms * window_ms;
+        Self {
+            denial: Some(Denial::Memory),
+            limit: request.limit.get(),
+            remaining: 0,
+            reset_ms: start_ms.saturating_add(window_ms),
+            retry: Retry::never_seen(request, start_ms, now.unix_ms()),
+        }
+    }
+}

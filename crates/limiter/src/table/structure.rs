@@ -1,0 +1,291 @@
+//! Who holds which ledger, and who has to give one up.
+//!
+//! Everything here is behind the shard's lock and is touched only when a subject comes or goes.
+//!
+//! When a shard is full, a newcomer gets the ledger of
+//!
+//! 1. a subject that has expired; or else
+//! 2. the least used subject of a workspace that holds more than its share: the newcomer's own
+//!    workspace if that is the one, so that a flood of identifiers can only push out its own kind.
+//!
+//! Never of one that is above half of its limit, that something is claimed in, or that the
+//! regional store has not recorded yet. If nothing is left, there is no room: the workspace that
+//! floods is told so, the others do not notice.
+
+use std::collections::BTreeMap;
+
+use crate::ledger::Ledger;
+use crate::time::Now;
+
+/// Ledgers looked at to find an expired one when the shard is full.
+const EXPIRED_LOOKS: usize = 16;
+/// Ledgers looked at to find the least used one: a sample, so that a full table stays quick.
+const LEAST_USED_LOOKS: usize = 32;
+/// Above this share of its limit, in 1/1024, a subject is never evicted to make room.
+const USE_SHARE_MAX: u64 = 512;
+/// No ledger.
+const NONE: u32 = u32::MAX;
+
+/// A ledger's place among those of its workspace: a ring, so that any of them is a beginning.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    owner: u64,
+    before: u32,
+    after: u32,
+    tag: u32,
+}
+
+/// What a workspace holds in this shard.
+#[derive(Clone, Copy, Debug)]
+struct Account {
+    held: u32,
+    /// Where the next search for a victim begins.
+    hand: u32,
+}
+
+/// Where a newcomer goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Vacancy {
+    /// A ledger that nobody uses.
+    Free(u32),
+    /// A ledger that was just retired, and whether its subject had expired. It must
+    /// [`leave`](Structure::leave) before it is free.
+    Evict(u32, bool),
+    /// No room for this workspace.
+    None,
+}
+
+#[derive(Debug)]
+pub(crate) struct Structure {
+    subjects_max: usize,
+    regional: bool,
+    /// Ledgers that were used before and are free again.
+    free: Vec<u32>,
+    /// One for each ledger that was ever used.
+    links: Vec<Link>,
+    accounts: BTreeMap<u64, Account>,
+    /// Where the sweep is.
+    hand: u32,
+    life: u64,
+}
+
+impl Structure {
+    pub(crate) fn new(subjects_max: usize, regional: bool) -> Self {
+        Self {
+            // Ledgers are named by 32 bits, one of which says that there is none.
+            subjects_max: subjects_max.min(NONE as usize - 1),
+            regional,
+            free: Vec::new(),
+            links: Vec::new(),
+            accounts: BTreeMap::new(),
+            hand: 0,
+            life: 0,
+        }
+    }
+
+    /// The most that [`bytes`](Self::bytes) can be for that many subjects. Vectors double when
+    /// they grow; each subject may belong to a workspace of its own.
+    pub(crate) fn bytes_max(subjects: usize) -> usize {
+        let lists = 2 * (size_of::<Link>() + size_of::<u32>());
+        subjects * (lists + account_bytes())
+    }
+
+    /// Bytes allocated here. A node of the tree holds up to eleven accounts and is at least about
+    /// half full.
+    pub(crate) fn bytes(&self) -> usize {
+        self.links.capacity() * size_of::<Link>()
+            + self.free.capacity() * size_of::<u32>()
+            + self.accounts.len() * account_bytes()
+    }
+
+    pub(crate) fn subjects(&self) -> usize {
+        self.links.len() - self.free.len()
+    }
+
+    pub(crate) fn subjects_max(&self) -> usize {
+        self.subjects_max
+    }
+
+    /// Ledgers that were ever used.
+    pub(crate) fn subjects_ever(&self) -> usize {
+        self.links.len()
+    }
+
+    /// The number of this eviction sweep.
+    pub(crate) fn life(&self) -> u64 {
+        self.life
+    }
+
+    /// A sweep that drops subjects begins: those that come back later are new components.
+    pub(crate) fn begin_sweep(&mut self) {
+        self.life += 1;
+    }
+
+    /// Finds room for a newcomer of workspace `owner`.
+    pub(crate) fn vacancy<'a>(
+        &mut self,
+        owner: u64,
+        now: Now,
+        ledger: impl Fn(u32) -> Option<&'a Ledger> + Copy,
+    ) -> Vacancy {
+        if let Some(at) = self.take_free() {
+            return Vacancy::Free(at);
+        }
+        self.begin_sweep();
+        for _ in 0..EXPIRED_LOOKS.min(self.links.len()) {
+            if let Some(at) = self.next_expired(now, ledger) {
+                return Vacancy::Evict(at, true);
+            }
+        }
+        let share = self.subjects_max / (self.accounts.len().max(1));
+        let held = |owner| self.accounts.get(&owner).map_or(0, |account| account.held as usize);
+        let victim = if held(owner) >= share.max(1) {
+            self.least_used_of(owner, now, ledger)
+        } else {
+            self.least_used_above(share, now, ledger)
+        };
+        victim.map_or(Vacancy::None, |at| Vacancy::Evict(at, false))
+    }
+
+    /// A ledger that is free, or that was never used.
+    pub(crate) fn take_free(&mut self) -> Option<u32> {
+        let unused = || (self.links.len() < self.subjects_max).then_some(self.links.len());
+        self.free.pop().or_else(|| unused().and_then(|at| u32::try_from(at).ok()))
+    }
+
+    /// The ledger at `at` now belongs to a subject of `owner`.
+    pub(crate) fn join(&mut self, at: u32, owner: u64, tag: u64) {
+        let tag = u32::try_from(tag).unwrap_or(u32::MAX);
+        let alone = Link { owner, before: at, after: at, tag };
+        match self.links.get_mut(at as usize) {
+            Some(link) => *link = alone,
+            None => self.links.push(alone),
+        }
+        let account = self.accounts.entry(owner).or_insert(Account { held: 0, hand: at });
+        account.held += 1;
+        let after = account.hand;
+        if after != at {
+            let before = self.link(after).map_or(at, |link| link.before);
+            self.set_neighbours(before, at, after);
+        }
+    }
+
+    /// The ledger at `at` was retired: it is free now. Returns the tag it was found by.
+    pub(crate) fn leave(&mut self, at: u32) -> u64 {
+        let Some(link) = self.link(at) else { return 0 };
+        if let Some(before) = self.links.get_mut(link.before as usize) {
+            before.after = link.after;
+        }
+        if let Some(after) = self.links.get_mut(link.after as usize) {
+            after.before = link.before;
+        }
+        if let Some(account) = self.accounts.get_mut(&link.owner) {
+            account.held -= 1;
+            account.hand = link.after;
+            if account.held == 0 {
+                self.accounts.remove(&link.owner);
+            }
+        }
+        self.free.push(at);
+        link.tag.into()
+    }
+
+    /// Looks at the next ledger of the sweep and retires it if its subject has expired.
+    pub(crate) fn next_expired<'a>(
+        &mut self,
+        now: Now,
+        ledger: impl Fn(u32) -> Option<&'a Ledger>,
+    ) -> Option<u32> {
+        let at = self.hand;
+        let next = self.hand + 1;
+        self.hand = if (next as usize) < self.links.len() { next } else { 0 };
+        let ledger = ledger(at).filter(|ledger| ledger.era() % 2 == 0)?;
+        let regional = self.regional;
+        ledger.retire(|| ledger.standing(now, regional).expired).then_some(at)
+    }
+
+    /// Retires the least used subject among the next few of a workspace.
+    fn least_used_of<'a>(
+        &mut self,
+        owner: u64,
+        now: Now,
+        ledger: impl Fn(u32) -> Option<&'a Ledger> + Copy,
+    ) -> Option<u32> {
+        let account = self.accounts.get(&owner)?;
+        let (mut at, mut sample) = (account.hand, Vec::with_capacity(LEAST_USED_LOOKS));
+        for _ in 0..LEAST_USED_LOOKS.min(account.held as usize) {
+            sample.push(at);
+            at = self.link(at)?.after;
+        }
+        if let Some(account) = self.accounts.get_mut(&owner) {
+            account.hand = at;
+        }
+        self.retire_least_used(&sample, now, ledger)
+    }
+
+    /// Retires the least used subject of workspaces above their share, among the next few.
+    fn least_used_above<'a>(
+        &mut self,
+        share: usize,
+        now: Now,
+        ledger: impl Fn(u32) -> Option<&'a Ledger> + Copy,
+    ) -> Option<u32> {
+        let ever = u32::try_from(self.links.len()).ok()?;
+        let mut sample = Vec::with_capacity(LEAST_USED_LOOKS);
+        for _ in 0..LEAST_USED_LOOKS.min(self.links.len()) {
+            self.hand = (self.hand + 1) % ever.max(1);
+            let owner = self.link(self.hand)?.owner;
+            if self.accounts.get(&owner).is_some_and(|account| account.held as usize > share) {
+                sample.push(self.hand);
+            }
+        }
+        self.retire_least_used(&sample, now, ledger)
+    }
+
+    /// Retires the first that can be, the least used first, of those the longest idle first.
+    fn retire_least_used<'a>(
+        &self,
+        sample: &[u32],
+        now: Now,
+        ledger: impl Fn(u32) -> Option<&'a Ledger>,
+    ) -> Option<u32> {
+        let regional = self.regional;
+        let may = |ledger: &Ledger| {
+            let standing = ledger.standing(now, regional);
+            !standing.dirty && standing.use_share <= USE_SHARE_MAX
+        };
+        let mut candidates: Vec<_> = sample
+            .iter()
+            .filter_map(|at| ledger(*at).map(|ledger| (*at, ledger)))
+            .filter(|(_, ledger)| ledger.era() % 2 == 0 && may(ledger))
+            .map(|(at, ledger)| {
+                let standing = ledger.standing(now, regional);
+                ((standing.use_share, std::cmp::Reverse(standing.idle_ms)), at, ledger)
+            })
+            .collect();
+        candidates.sort_by_key(|(rank, ..)| *rank);
+        candidates.iter().find(|(_, _, ledger)| ledger.retire(|| may(ledger))).map(|(_, at, _)| *at)
+    }
+
+    fn link(&self, at: u32) -> Option<Link> {
+        self.links.get(at as usize).copied()
+    }
+
+    /// Puts `at` between two neighbours.
+    fn set_neighbours(&mut self, before: u32, at: u32, after: u32) {
+        if let Some(link) = self.links.get_mut(before as usize) {
+            link.after = at;
+        }
+        if let Some(link) = self.links.get_mut(after as usize) {
+            link.before = at;
+        }
+        if let Some(link) = self.links.get_mut(at as usize) {
+            (link.before, link.after) = (before, after);
+        }
+    }
+}
+
+/// What an account costs in a tree whose nodes are half full.
+const fn account_bytes() -> usize {
+    2 * (size_of::<u64>() + size_of::<Account>()) + 8
+}

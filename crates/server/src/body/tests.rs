@@ -1,0 +1,117 @@
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use http_body_util::Full;
+use hyper::body::Frame;
+use hyper::header::HeaderValue;
+
+use super::*;
+
+/// A body of unknown length: `frames` of `frame_bytes` each, then silence or the end.
+struct Chunks {
+    frames: usize,
+    frame_bytes: usize,
+    then_silence: bool,
+    taken: usize,
+}
+
+impl Chunks {
+    fn new(frames: usize, frame_bytes: usize) -> Self {
+        Self { frames, frame_bytes, then_silence: false, taken: 0 }
+    }
+}
+
+impl Body for &mut Chunks {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.taken == self.frames {
+            return if self.then_silence { Poll::Pending } else { Poll::Ready(None) };
+        }
+        self.taken += 1;
+        let bytes = Bytes::from(vec![b' '; self.frame_bytes]);
+        Poll::Ready(Some(Ok(Frame::data(bytes))))
+    }
+}
+
+async fn status<B>(body: B, headers: &HeaderMap) -> Result<usize, u16>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    read(body, headers).await.map(|bytes| bytes.len()).map_err(|problem| problem.status.as_u16())
+}
+
+fn full(bytes: usize) -> Full<Bytes> {
+    Full::new(Bytes::from(vec![b' '; bytes]))
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_cap_itself_is_accepted_and_one_more_is_not() {
+    let none = HeaderMap::new();
+    assert_eq!(status(full(BODY_BYTES_MAX), &none).await, Ok(BODY_BYTES_MAX));
+    assert_eq!(status(full(BODY_BYTES_MAX + 1), &none).await, Err(413));
+    assert_eq!(status(&mut Chunks::new(1_024, 1_024), &none).await, Ok(BODY_BYTES_MAX));
+    assert_eq!(status(&mut Chunks::new(1_025, 1_024), &none).await, Err(413));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_body_is_read_on_only_up_to_a_bound() {
+    let mut endless = Chunks::new(usize::MAX, 1 << 20);
+    assert_eq!(status(&mut endless, &HeaderMap::new()).await, Err(413));
+    let most = (BODY_BYTES_MAX + DISCARDED_BYTES_MAX) / (1 << 20) + 2;
+    assert!(endless.taken <= most, "{} MiB were read", endless.taken);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_was_announced_and_not_sent_is_not_asked_for() {
+    struct Announced;
+    impl Body for Announced {
+        type Data = Bytes;
+        type Error = Infallible;
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            panic!("asked for")
+        }
+        fn size_hint(&self) -> hyper::body::SizeHint {
+            hyper::body::SizeHint::with_exact(2 << 20)
+        }
+    }
+    let mut headers = HeaderMap::new();
+    headers.insert(EXPECT, HeaderValue::from_static("100-continue"));
+    assert_eq!(status(Announced, &headers).await, Err(413));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_stops_arriving_is_refused_at_the_deadline() {
+    for (frames, frame_bytes, expected) in [(0, 0, 408), (3, 10, 408), (2, 1 << 20, 413)] {
+        let start = tokio::time::Instant::now();
+        let mut body = Chunks { then_silence: true, ..Chunks::new(frames, frame_bytes) };
+        assert_eq!(status(&mut body, &HeaderMap::new()).await, Err(expected));
+        let waited = start.elapsed();
+        assert!(waited.abs_diff(BODY_DEADLINE) < Duration::from_millis(5), "{waited:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_breaks_off_cannot_be_read() {
+    struct Broken;
+    impl Body for Broken {
+        type Data = Bytes;
+        type Error = std::io::Error;
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+            Poll::Ready(Some(Err(std::io::ErrorKind::UnexpectedEof.into())))
+        }
+    }
+    assert_eq!(status(Broken, &HeaderMap::new()).await, Err(400));
+}

@@ -1,0 +1,124 @@
+//! The command line: what can be said to `tidegate`, and what it refuses.
+
+use std::net::SocketAddr;
+
+use clap::{Args, Parser, Subcommand};
+
+#[cfg(test)]
+mod tests;
+
+/// The key that works out of the box, on this machine only.
+pub const DEVELOPMENT_KEY: &str = "tidegate_dev";
+
+/// Smallest memory budget: a few thousand subjects. Less is a slip of the keyboard.
+const MEMORY_BYTES_MIN: usize = 1 << 20;
+/// Largest memory budget. More than any machine has is a slip of the keyboard too.
+const MEMORY_BYTES_MAX: usize = 1 << 40;
+/// Longest root key: it has to fit into a header many times over.
+const KEY_CHARS_MAX: usize = 256;
+
+const _: () = assert!(MEMORY_BYTES_MIN < MEMORY_BYTES_MAX);
+const _: () = assert!(DEVELOPMENT_KEY.len() <= KEY_CHARS_MAX);
+
+const EXAMPLES: &str = "\
+Examples:
+  tidegate serve
+      Starts on 127.0.0.1:7600 with a key for development, and prints a curl line to try.
+
+  export TIDEGATE_ROOT_KEY=$(openssl rand -hex 32)
+  tidegate serve --listen 0.0.0.0:7600 --memory 1GiB
+      Answers other machines, with a key of its own and room for more subjects.";
+
+/// A rate limiter that decides in memory, exactly and at once.
+#[derive(Debug, Parser)]
+#[command(name = "tidegate", version, after_help = EXAMPLES, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What `tidegate` can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Answer requests over HTTP until Ctrl-C.
+    #[command(after_help = EXAMPLES)]
+    Serve(ServeArgs),
+}
+
+/// How to serve.
+#[derive(Args, Clone)]
+pub struct ServeArgs {
+    /// Address and port to listen on; port 0 takes any that is free.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7600", value_parser = listen)]
+    pub listen: SocketAddr,
+
+    /// Memory for subjects, in bytes or with a unit: KiB, MiB or GiB.
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = memory)]
+    pub memory: usize,
+
+    /// The key that callers send as `Authorization: Bearer <KEY>`.
+    ///
+    /// Prefer the environment variable: a command line can be read by every user of the machine.
+    /// The default is known to everyone, so it only works on a loopback address.
+    #[arg(
+        long,
+        value_name = "KEY",
+        env = "TIDEGATE_ROOT_KEY",
+        hide_env_values = true,
+        default_value = DEVELOPMENT_KEY,
+        value_parser = root_key,
+    )]
+    pub root_key: String,
+}
+
+impl ServeArgs {
+    /// Whether callers use the key that everybody knows.
+    #[must_use]
+    pub fn has_development_key(&self) -> bool {
+        self.root_key == DEVELOPMENT_KEY
+    }
+}
+
+impl std::fmt::Debug for ServeArgs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The key is a secret.
+        let mut debug = f.debug_struct("ServeArgs");
+        debug.field("listen", &self.listen).field("memory", &self.memory).finish_non_exhaustive()
+    }
+}
+
+fn listen(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "expected an IP address and a port, such as 127.0.0.1:7600 or [::1]:7600".to_owned()
+    })
+}
+
+fn memory(text: &str) -> Result<usize, String> {
+    let digits_end = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits_end);
+    let shift = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "kib" => 10,
+        "mib" => 20,
+        "gib" => 30,
+        _ => return Err("expected a number of bytes, or one with KiB, MiB or GiB".to_owned()),
+    };
+    let number: usize = number.parse().map_err(|_| "expected a size, such as 256MiB".to_owned())?;
+    match number.checked_mul(1 << shift) {
+        Some(bytes) if bytes < MEMORY_BYTES_MIN => Err("must be at least 1MiB".to_owned()),
+        Some(bytes) if bytes <= MEMORY_BYTES_MAX => Ok(bytes),
+        _ => Err("must be at most 1024GiB".to_owned()),
+    }
+}
+
+fn root_key(text: &str) -> Result<String, String> {
+    // What can be sent in a header without quoting.
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("must be of visible ASCII characters, without spaces".to_owned());
+    }
+    if text.len() > KEY_CHARS_MAX {
+        return Err(format!("must have at most {KEY_CHARS_MAX} characters"));
+    }
+    Ok(text.to_owned())
+}

@@ -1,0 +1,61 @@
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+
+use super::*;
+
+fn parse(args: &[&str]) -> Result<ServeArgs, ErrorKind> {
+    // The environment of the test run must not decide: a key is always given here.
+    let all = ["tidegate", "serve", "--root-key", "k"].iter().chain(args);
+    let Command::Serve(args) = Cli::try_parse_from(all).map_err(|error| error.kind())?.command;
+    Ok(args)
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn sizes_are_read_with_their_units() {
+    for (text, bytes) in [
+        ("256MiB", 256 << 20),
+        ("1GiB", 1 << 30),
+        ("2048kib", 2 << 20),
+        ("1048576", 1 << 20),
+        ("1048576 B", 1 << 20),
+        ("1024GiB", 1 << 40),
+    ] {
+        assert_eq!(memory(text), Ok(bytes), "{text}");
+    }
+    for bad in ["", "MiB", "-1", "1.5GiB", "64MB", "1048575", "0", "1025GiB", "9999999999999GiB"] {
+        assert!(memory(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn bad_values_are_refused() {
+    assert_eq!(parse(&["--listen", "[::1]:0"]).unwrap().listen.port(), 0);
+    for bad in [
+        ["--listen", "localhost"],
+        ["--listen", "127.0.0.1"],
+        ["--listen", "127.0.0.1:99999"],
+        ["--memory", "lots"],
+    ] {
+        assert_eq!(parse(&bad).unwrap_err(), ErrorKind::ValueValidation, "{bad:?}");
+    }
+    assert_eq!(parse(&["--memroy", "1GiB"]).unwrap_err(), ErrorKind::UnknownArgument);
+}
+
+#[test]
+fn a_key_must_fit_into_a_header() {
+    assert_eq!(root_key("aZ0_-.~!"), Ok("aZ0_-.~!".to_owned()));
+    for bad in ["", "a b", "é", "line\n", &"k".repeat(257)] {
+        assert!(root_key(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn a_key_is_never_printed() {
+    let args = ServeArgs { root_key: "hush".to_owned(), ..parse(&[]).unwrap() };
+    assert!(!format!("{args:?}").contains("hush"));
+}

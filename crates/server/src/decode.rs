@@ -1,0 +1,133 @@
+//! From the bytes of a body to what it asks.
+//!
+//! Two steps. *Reading* keeps what stands in each field, whatever it is, and refuses only bytes
+//! that are not JSON. *Parsing* then judges all fields at once, so that a caller hears of every
+//! mistake in one reply, and gives values that are in range by their types.
+//!
+//! Refused: unknown and repeated fields, values of another type, numbers with a fraction or an
+//! exponent, everything out of range. Nothing is repaired and nothing is guessed.
+//!
+//! ```
+//! use tidegate_server::decode::LimitBody;
+//!
+//! let body = br#"{"namespace":"email","identifier":"user-1","limit":10,"duration":60000}"#;
+//! let body = LimitBody::read(body)?;
+//! let item = body.parse().expect("every field is in range");
+//! assert_eq!(item.limit.get(), 10);
+//! assert_eq!(item.cost.get(), 1, "the default");
+//!
+//! let body = LimitBody::read(br#"{"namespace":"","limit":1.5,"duration":60000}"#)?;
+//! let errors = body.parse().expect_err("three fields are wrong");
+//! let locations: Vec<&str> = errors.iter().map(|error| error.location.as_str()).collect();
+//! assert_eq!(locations, ["body.namespace", "body.identifier", "body.limit"]);
+//! # Ok::<(), tidegate_server::decode::Undecodable>(())
+//! ```
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use thiserror::Error;
+use tidegate_limiter::{BATCH_MAX, Cost, Limit, Part, Request, Subject, Window};
+
+mod json;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use json::{Array, Element};
+use parse::Errors;
+
+/// Most field errors in one reply. A body of 1 MiB can hold a hundred thousand mistakes, and nobody
+/// reads more than a few.
+pub const ERRORS_MAX: usize = 100;
+
+const _: () = assert!(ERRORS_MAX >= BATCH_MAX, "one mistake in each item of a batch is reported");
+
+/// The body is not JSON: no field can be named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the body is not valid JSON")]
+pub struct Undecodable;
+
+/// What is wrong with one field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FieldError {
+    /// Where: `body.limit`, `body[3].cost` or `header.Authorization`.
+    pub location: String,
+    /// What is wrong.
+    pub message: Cow<'static, str>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<&'static str>,
+}
+
+/// One check as the body asks for it: a request that does not yet say in which workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item<'a> {
+    /// What is limited.
+    pub namespace: Part<'a>,
+    /// Who is limited.
+    pub identifier: Part<'a>,
+    /// How much a window may hold; at least 1.
+    pub limit: Limit,
+    /// How long the window is; at most 30 days.
+    pub window: Window,
+    /// How much is consumed.
+    pub cost: Cost,
+}
+
+impl<'a> Item<'a> {
+    /// The request, made in `workspace`.
+    #[must_use]
+    pub const fn request(&self, workspace: Part<'a>) -> Request<'a> {
+        let subject = Subject::new(workspace, self.namespace, self.identifier, self.window);
+        Request::new(subject, self.limit, self.cost)
+    }
+}
+
+/// The body of `ratelimit.limit`: one object.
+#[derive(Debug, PartialEq)]
+pub struct LimitBody<'a>(Element<'a>);
+
+impl<'a> LimitBody<'a> {
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// [`Undecodable`] if it is not JSON.
+    pub fn read(body: &'a [u8]) -> Result<Self, Undecodable> {
+        json::read(body).map(Self)
+    }
+
+    /// Judges the fields.
+    ///
+    /// # Errors
+    /// What is wrong with them: at least one error, at most [`ERRORS_MAX`].
+    pub fn parse(&self) -> Result<Item<'_>, Vec<FieldError>> {
+        let mut errors = Errors::default();
+        let item = parse::item(&self.0, "body", &mut errors);
+        item.ok_or_else(|| errors.into_list())
+    }
+}
+
+/// The body of `ratelimit.multiLimit`: an array of 1 to 100 objects.
+#[derive(Debug, PartialEq)]
+pub struct MultiLimitBody<'a>(Array<'a>);
+
+impl<'a> MultiLimitBody<'a> {
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// [`Undecodable`] if it is not JSON.
+    pub fn read(body: &'a [u8]) -> Result<Self, Undecodable> {
+        json::read(body).map(Self)
+    }
+
+    /// Judges the fields of all items.
+    ///
+    /// # Errors
+    /// What is wrong with them: at least one error, at most [`ERRORS_MAX`].
+    pub fn parse(&self) -> Result<Vec<Item<'_>>, Vec<FieldError>> {
+        let mut errors = Errors::default();
+        let items = parse::items(&self.0, &mut errors);
+        items.ok_or_else(|| errors.into_list())
+    }
+}

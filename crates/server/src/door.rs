@@ -1,0 +1,131 @@
+//! One request from its arrival to its reply.
+//!
+//! The order is the contract's: route, body, schema, key, check. So a bad body is reported before
+//! a bad key, and nothing is counted unless all of it is in order.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use hyper::body::Body;
+use hyper::http::request::Parts;
+use hyper::{HeaderMap, Method, Request};
+use tidegate::{Batch, Limiter};
+
+use crate::auth::RootKey;
+use crate::body;
+use crate::decode::{FieldError, LimitBody, MultiLimitBody, Undecodable};
+use crate::problem::Problem;
+use crate::reply::{self, Reply};
+use crate::request_id::RequestIds;
+
+#[cfg(test)]
+mod tests;
+
+const LIMIT_PATH: &str = "/v2/ratelimit.limit";
+const MULTI_LIMIT_PATH: &str = "/v2/ratelimit.multiLimit";
+
+/// Answers requests.
+#[derive(Debug)]
+pub struct Door {
+    limiter: Limiter,
+    root_key: RootKey,
+    request_ids: RequestIds,
+    refused: AtomicU64,
+}
+
+enum Operation {
+    Limit,
+    MultiLimit,
+}
+
+impl Door {
+    /// A door to `limiter` for whoever has the key.
+    #[must_use]
+    pub const fn new(limiter: Limiter, root_key: RootKey, request_ids: RequestIds) -> Self {
+        Self { limiter, root_key, request_ids, refused: AtomicU64::new(0) }
+    }
+
+    /// What the door leads to.
+    #[must_use]
+    pub const fn limiter(&self) -> &Limiter {
+        &self.limiter
+    }
+
+    /// How many requests had no answer, because something was wrong with them.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        // ORDER: relaxed, here and where it is raised. A count that nothing else follows from.
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Answers one request.
+    pub(crate) async fn answer<B>(&self, request: Request<B>) -> Reply
+    where
+        B: Body<Data = Bytes> + Unpin,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let request_id = self.request_ids.next_id();
+        let (head, body) = request.into_parts();
+        self.handle(&head, body, &request_id).await.unwrap_or_else(|problem| {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+            reply::problem(&request_id, &problem, &head.headers)
+        })
+    }
+
+    async fn handle<B>(&self, head: &Parts, body: B, request_id: &str) -> Result<Reply, Problem>
+    where
+        B: Body<Data = Bytes> + Unpin,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let operation = route(&head.method, head.uri.path())?;
+        let bytes = body::read(body, &head.headers).await?;
+        self.decide(&operation, &bytes, &head.headers, request_id)
+    }
+
+    /// Everything after the last byte has arrived: from here on nothing waits.
+    fn decide(
+        &self,
+        operation: &Operation,
+        bytes: &[u8],
+        headers: &HeaderMap,
+        request_id: &str,
+    ) -> Result<Reply, Problem> {
+        match operation {
+            Operation::Limit => {
+                let body = LimitBody::read(bytes).map_err(not_json(LIMIT_PATH))?;
+                let item = body.parse().map_err(wrong_fields(LIMIT_PATH))?;
+                let workspace = self.root_key.authenticate(headers)?;
+                let answer = self.limiter.check(&item.request(workspace));
+                Ok(reply::limit(request_id, &answer))
+            }
+            Operation::MultiLimit => {
+                let body = MultiLimitBody::read(bytes).map_err(not_json(MULTI_LIMIT_PATH))?;
+                let items = body.parse().map_err(wrong_fields(MULTI_LIMIT_PATH))?;
+                let workspace = self.root_key.authenticate(headers)?;
+                let requests: Vec<_> = items.iter().map(|item| item.request(workspace)).collect();
+                // The decoder has counted the items already.
+                let batch = Batch::new(&requests)
+                    .map_err(|_| Problem::schema(MULTI_LIMIT_PATH, Vec::new()))?;
+                let answer = self.limiter.check_all(&batch);
+                Ok(reply::multi_limit(request_id, &items, &answer))
+            }
+        }
+    }
+}
+
+fn route(method: &Method, path: &str) -> Result<Operation, Problem> {
+    let operation = match path {
+        LIMIT_PATH => Operation::Limit,
+        MULTI_LIMIT_PATH => Operation::MultiLimit,
+        _ => return Err(Problem::path_not_found()),
+    };
+    if method == Method::POST { Ok(operation) } else { Err(Problem::method_not_allowed()) }
+}
+
+fn not_json(path: &str) -> impl Fn(Undecodable) -> Problem {
+    move |_| Problem::schema(path, Vec::new())
+}
+
+fn wrong_fields(path: &str) -> impl Fn(Vec<FieldError>) -> Problem {
+    move |errors| Problem::schema(path, errors)
+}

@@ -1,0 +1,180 @@
+use http_body_util::{BodyExt, Full};
+use hyper::header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE};
+use serde_json::{Value, json};
+use tidegate::{ManualClock, Part};
+
+use super::*;
+
+/// The start of a minute.
+const MINUTE_MS: u64 = 1_700_000_040_000;
+
+fn door() -> Door {
+    let clock = ManualClock::at_unix_ms(MINUTE_MS);
+    let limiter = Limiter::builder().clock(clock).seed([1; 32]).build().unwrap();
+    let root_key = RootKey::new("key".to_owned(), Part::new("ws").unwrap());
+    Door::new(limiter, root_key, RequestIds::new(1))
+}
+
+fn post(path: &str, body: impl ToString) -> Request<Full<Bytes>> {
+    let body = Full::new(Bytes::from(body.to_string()));
+    Request::post(path).header(AUTHORIZATION, "Bearer key").body(body).unwrap()
+}
+
+async fn answer(door: &Door, request: Request<Full<Bytes>>) -> (u16, Value) {
+    let reply = door.answer(request).await;
+    let status = reply.status().as_u16();
+    let body = reply.into_body().collect().await.unwrap().to_bytes();
+    (status, serde_json::from_slice(&body).unwrap())
+}
+
+fn ask(limit: u64, cost: u64) -> Value {
+    json!({"namespace": "n", "identifier": "i", "limit": limit, "duration": 60_000, "cost": cost})
+}
+
+#[tokio::test]
+async fn an_admission_says_what_the_contract_says() {
+    let door = door();
+    let (status, body) = answer(&door, post(LIMIT_PATH, ask(10, 4))).await;
+    let request_id = body["meta"]["requestId"].as_str().unwrap();
+    assert_eq!(status, 200);
+    assert_eq!(
+        body,
+        json!({
+            "meta": {"requestId": request_id},
+            "data": {"limit": 10, "remaining": 6, "reset": MINUTE_MS + 60_000, "success": true},
+        })
+    );
+}
+
+#[tokio::test]
+async fn a_denial_is_an_answer_and_says_when_to_come_back() {
+    let door = door();
+    answer(&door, post(LIMIT_PATH, ask(2, 2))).await;
+    let (status, body) = answer(&door, post(LIMIT_PATH, ask(2, 1))).await;
+    assert_eq!(status, 200);
+    let mut data = body["data"].clone();
+    let retry_after_ms = data["retryAfterMs"].take();
+    assert!(retry_after_ms.as_u64().is_some_and(|ms| (60_000..120_000).contains(&ms)), "{body}");
+    assert_eq!(
+        data,
+        json!({"limit": 2, "remaining": 0, "reset": MINUTE_MS + 60_000, "success": false,
+               "retryAfterMs": null})
+    );
+
+    let (_, body) = answer(&door, post(LIMIT_PATH, ask(2, 3))).await;
+    assert_eq!(
+        body["data"],
+        json!({"limit": 2, "remaining": 0, "reset": MINUTE_MS + 60_000, "success": false}),
+        "3 never fit under 2"
+    );
+}
+
+#[tokio::test]
+async fn a_denial_for_want_of_memory_says_so() {
+    let clock = ManualClock::at_unix_ms(MINUTE_MS);
+    let limiter = Limiter::builder().memory_budget_bytes(1 << 16).clock(clock).seed([1; 32]);
+    let root_key = RootKey::new("key".to_owned(), Part::new("ws").unwrap());
+    let door = Door::new(limiter.build().unwrap(), root_key, RequestIds::new(1));
+    // Every subject spends its whole limit, so none may be forgotten for another.
+    for number in 0..10_000 {
+        let body = json!({"namespace": "n", "identifier": format!("i{number}"), "limit": 1,
+                          "duration": 60_000});
+        let (_, body) = answer(&door, post(LIMIT_PATH, body)).await;
+        if body["data"]["success"] == false {
+            assert_eq!(body["data"]["reason"], "memory");
+            assert!(body["data"]["retryAfterMs"].is_u64());
+            return;
+        }
+    }
+    panic!("64 KiB held 10,000 subjects");
+}
+
+#[tokio::test]
+async fn a_batch_answers_every_item_in_order() {
+    let door = door();
+    let items = json!([
+        {"namespace": "a", "identifier": "x", "limit": 5, "duration": 60_000},
+        {"namespace": "b", "identifier": "y", "limit": 1, "duration": 60_000, "cost": 2},
+    ]);
+    let (status, body) = answer(&door, post(MULTI_LIMIT_PATH, items)).await;
+    assert_eq!(status, 200);
+    let reset = MINUTE_MS + 60_000;
+    assert_eq!(
+        body["data"],
+        json!({
+            "passed": false,
+            "limits": [
+                {"namespace": "a", "identifier": "x", "limit": 5, "remaining": 5, "reset": reset,
+                 "passed": true},
+                {"namespace": "b", "identifier": "y", "limit": 1, "remaining": 0, "reset": reset,
+                 "passed": false},
+            ],
+        })
+    );
+}
+
+#[tokio::test]
+async fn a_bad_body_is_reported_before_a_bad_key() {
+    let door = door();
+    let with_key = |key: Option<&str>, body: Value| {
+        let mut request = post(LIMIT_PATH, body);
+        request.headers_mut().remove(AUTHORIZATION);
+        if let Some(key) = key {
+            request.headers_mut().insert(AUTHORIZATION, key.parse().unwrap());
+        }
+        request
+    };
+    for key in [None, Some("nonsense"), Some("Bearer wrong")] {
+        let (status, body) = answer(&door, with_key(key, json!({}))).await;
+        assert_eq!(status, 400);
+        assert_eq!(body["error"]["errors"].as_array().unwrap().len(), 4, "{body}");
+        assert_eq!(
+            body["error"]["detail"],
+            "POST request body for '/v2/ratelimit.limit' failed to validate schema"
+        );
+    }
+    let kinds = [
+        (None, 400, "unkey/application/invalid_input"),
+        (Some("nonsense"), 400, "unkey/authentication/malformed"),
+        (Some("Bearer wrong"), 401, "unkey/authentication/key_not_found"),
+    ];
+    for (key, expected, kind) in kinds {
+        let (status, body) = answer(&door, with_key(key, ask(1, 1))).await;
+        assert_eq!(status, expected);
+        assert_eq!(body["error"]["type"], format!("https://unkey.com/docs/errors/{kind}"));
+        assert_eq!(body["error"]["status"], expected);
+    }
+    assert_eq!(door.refused(), 6);
+    assert_eq!(door.limiter().subjects(), 0, "nothing was counted");
+}
+
+#[tokio::test]
+async fn other_paths_and_methods_are_refused_in_the_same_envelope() {
+    let door = door();
+    for path in ["/", "/v2/ratelimit.limit/", "/v2/ratelimit.Limit", "/v2/ratelimit.limit2"] {
+        let (status, body) = answer(&door, post(path, ask(1, 1))).await;
+        assert_eq!((status, &body["error"]["title"]), (404, &json!("Not Found")), "{path}");
+        assert!(body["error"].get("errors").is_none());
+    }
+    for method in [Method::GET, Method::PUT, Method::DELETE, Method::OPTIONS] {
+        let mut request = post(MULTI_LIMIT_PATH, "");
+        *request.method_mut() = method;
+        let reply = door.answer(request).await;
+        assert_eq!(reply.status().as_u16(), 405);
+        assert_eq!(reply.headers()[ALLOW], "POST");
+    }
+    let (status, _) = answer(&door, post("/v2/ratelimit.limit?verbose=1", ask(1, 1))).await;
+    assert_eq!(status, 200, "a query changes nothing");
+}
+
+#[tokio::test]
+async fn an_error_is_written_as_the_caller_accepts_it() {
+    let door = door();
+    let mut request = post(LIMIT_PATH, ask(1, 1));
+    request.headers_mut().insert(AUTHORIZATION, "Bearer wrong".parse().unwrap());
+    request.headers_mut().insert(ACCEPT, "application/problem+json".parse().unwrap());
+    let reply = door.answer(request).await;
+    assert_eq!(reply.headers()[CONTENT_TYPE], "application/problem+json");
+    let reply = door.answer(post(LIMIT_PATH, "{}")).await;
+    assert_eq!(reply.headers()[CONTENT_TYPE], "application/json");
+}

@@ -1,0 +1,30 @@
+//! The doors of Tidegate: how requests arrive over a network and how answers leave.
+//!
+//! In the order a request meets them: `accept` (connections, time-outs, drain), `door` (routes
+//! and the order of processing), `body` (bytes, bounded), [`decode`] (bytes to requests),
+//! `auth` (who asks), and `reply` (answers and problems to bytes). `serve` wires them up for the
+//! command line of `cli`.
+//!
+//! Without the feature `serve` there is only [`decode`].
+
+#[cfg(feature = "serve")]
+pub mod accept;
+#[cfg(feature = "serve")]
+pub mod auth;
+#[cfg(feature = "serve")]
+mod body;
+#[cfg(feature = "serve")]
+pub mod cli;
+pub mod decode;
+#[cfg(feature = "serve")]
+pub mod door;
+#[cfg(feature = "serve")]
+mod problem;
+#[cfg(feature = "serve")]
+mod reply;
+#[cfg(feature = "serve")]
+pub mod request_id;
+#[cfg(feature = "serve")]
+pub mod serve;
+#[cfg(feature = "serve")]
+mod signals;

@@ -1,0 +1,214 @@
+//! `tidegate serve`: builds what is needed, says so, serves, and ends cleanly.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+use tidegate::{Limiter, Part};
+use tokio::net::TcpListener;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use crate::accept::accept_until;
+use crate::auth::RootKey;
+use crate::cli::{DEVELOPMENT_KEY, ServeArgs};
+use crate::door::Door;
+use crate::request_id::RequestIds;
+use crate::signals::Signals;
+
+#[cfg(test)]
+mod tests;
+
+/// The workspace of the one key there is.
+const WORKSPACE: &str = "ws_dev";
+
+/// How long requests in flight may take to finish once the process was asked to end. Supervisors
+/// commonly kill after ten seconds.
+const DRAIN_DEADLINE: Duration = Duration::from_secs(5);
+
+/// How often memory of expired subjects is given back, and in how many bounded steps. Together
+/// some ten thousand subjects a second are looked at for a thousandth of one core.
+const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
+const SWEEP_STEPS: usize = 16;
+
+/// Why the server does not run.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The key that everybody knows must not open a door that everybody can reach.
+    #[error(
+        "{0} can be reached by other machines, and the root key `{DEVELOPMENT_KEY}` is known to \
+         everyone.\nSet your own in TIDEGATE_ROOT_KEY (for example from `openssl rand -hex 32`), \
+         or listen on 127.0.0.1."
+    )]
+    DevelopmentKeyExposed(SocketAddr),
+    /// Someone else listens there.
+    #[error(
+        "{0} is already in use.\nStop the process that listens there, or choose another address: \
+         `--listen 127.0.0.1:0` takes any free port."
+    )]
+    AddressInUse(SocketAddr),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, #[source] io::Error),
+    /// The limiter could not be built.
+    #[error("cannot build the limiter: {0}")]
+    Build(#[from] tidegate::BuildError),
+    /// The operating system refused something else.
+    #[error("cannot start: {0}")]
+    Start(#[from] io::Error),
+}
+
+impl ServeError {
+    /// 2 if it was said wrongly, 1 if it could not be done.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::DevelopmentKeyExposed(_) => ExitCode::from(2),
+            _ => ExitCode::from(1),
+        }
+    }
+}
+
+/// Serves until a signal asks for the end.
+///
+/// # Errors
+/// [`ServeError`], if it cannot begin. Nothing that happens later is an error.
+pub fn serve(args: &ServeArgs) -> Result<(), ServeError> {
+    if args.has_development_key() && !args.listen.ip().is_loopback() {
+        return Err(ServeError::DevelopmentKeyExposed(args.listen));
+    }
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run(args))
+}
+
+async fn run(args: &ServeArgs) -> Result<(), ServeError> {
+    let door = Arc::new(door(args)?);
+    // Caught before anyone is told that we run: whoever reads the address may ask us to end.
+    let mut signals = Signals::catch()?;
+    let listener = listen(args.listen).await?;
+    let address = listener.local_addr()?;
+    say(&Welcome { address, args, subjects_max: door.limiter().subjects_max() });
+
+    let sweeper = tokio::spawn(sweep(Arc::clone(&door)));
+    let connections = accept_until(signals.next(), listener, &door).await;
+    say(&"\nstopping: finishing the requests in flight (once more ends at once)");
+    let enough = async {
+        let _ = timeout(DRAIN_DEADLINE, signals.next()).await;
+    };
+    let open = connections.drain(enough).await;
+    sweeper.abort();
+    say(&Farewell { door: &door, open });
+    Ok(())
+}
+
+fn door(args: &ServeArgs) -> Result<Door, ServeError> {
+    let limiter = Limiter::builder().memory_budget_bytes(args.memory).build()?;
+    let workspace = Part::new(WORKSPACE).map_err(io::Error::other)?;
+    let request_ids = RequestIds::new(getrandom::u64().map_err(io::Error::other)?);
+    Ok(Door::new(limiter, RootKey::new(args.root_key.clone(), workspace), request_ids))
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
+    TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => ServeError::AddressInUse(address),
+        _ => ServeError::Listen(address, error),
+    })
+}
+
+/// Gives memory back, a little at a time.
+async fn sweep(door: Arc<Door>) {
+    let mut ticks = interval(SWEEP_INTERVAL);
+    // After a pause the steps that were missed are not made up for: that would be a long step.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    loop {
+        ticks.tick().await;
+        for _ in 0..SWEEP_STEPS {
+            door.limiter().sweep();
+        }
+    }
+}
+
+/// Tells whoever watches. Nobody may be watching: a closed terminal must not end the server.
+fn say(text: &dyn fmt::Display) {
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{text}");
+    // Whoever reads us through a pipe waits for the address.
+    let _ = out.flush();
+}
+
+struct Welcome<'a> {
+    address: SocketAddr,
+    args: &'a ServeArgs,
+    subjects_max: usize,
+}
+
+impl fmt::Display for Welcome<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = format!("http://{}", reachable(self.address));
+        writeln!(f, "tidegate {} listens on {url}", env!("CARGO_PKG_VERSION"))?;
+        let memory_mib = self.args.memory >> 20;
+        let subjects = grouped(self.subjects_max);
+        writeln!(f, "memory for about {subjects} subjects ({memory_mib} MiB)")?;
+        let key = if self.args.has_development_key() {
+            writeln!(f, "root key `{DEVELOPMENT_KEY}`, for development on this machine only")?;
+            format!("'Authorization: Bearer {DEVELOPMENT_KEY}'")
+        } else {
+            // A secret does not belong on a screen or into a log.
+            writeln!(f, "root key as given; the line below takes it from TIDEGATE_ROOT_KEY")?;
+            "\"Authorization: Bearer $TIDEGATE_ROOT_KEY\"".to_owned()
+        };
+        let body = r#"{"namespace":"demo","identifier":"you","limit":3,"duration":60000}"#;
+        writeln!(f, "\ntry it (three a minute, then it is denied):\n")?;
+        writeln!(f, "  curl -s {url}/v2/ratelimit.limit -H {key} -d '{body}'")?;
+        write!(f, "\nCtrl-C stops it.")
+    }
+}
+
+struct Farewell<'a> {
+    door: &'a Door,
+    open: usize,
+}
+
+impl fmt::Display for Farewell<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = self.door.limiter().counts();
+        let denied = counts.denied_local + counts.denied_reserved + counts.denied_memory;
+        write!(
+            f,
+            "stopped: {} admitted, {denied} denied, {} refused as invalid; {} subjects in memory",
+            counts.admitted_local,
+            self.door.refused(),
+            self.door.limiter().subjects(),
+        )?;
+        match self.open {
+            0 => Ok(()),
+            open => write!(f, "; connections cut off: {open}"),
+        }
+    }
+}
+
+/// An address that can be called: an unspecified one is every address of this machine.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// Digits in groups of three.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}

@@ -1,0 +1,46 @@
+use super::*;
+
+fn args(root_key: &str) -> ServeArgs {
+    ServeArgs {
+        listen: "0.0.0.0:7600".parse().unwrap(),
+        memory: 64 << 20,
+        root_key: root_key.to_owned(),
+    }
+}
+
+#[test]
+fn the_key_that_everyone_knows_is_not_exposed() {
+    let error = serve(&args(DEVELOPMENT_KEY)).unwrap_err();
+    assert!(matches!(error, ServeError::DevelopmentKeyExposed(_)));
+    assert!(error.to_string().contains("TIDEGATE_ROOT_KEY"));
+}
+
+#[test]
+fn the_welcome_never_shows_a_secret() {
+    let args = args("hush");
+    let welcome = Welcome { address: args.listen, args: &args, subjects_max: 1 }.to_string();
+    assert!(!welcome.contains("hush"), "{welcome}");
+    assert!(welcome.contains("\"Authorization: Bearer $TIDEGATE_ROOT_KEY\""), "{welcome}");
+    assert!(welcome.contains("http://127.0.0.1:7600/"), "{welcome}");
+}
+
+#[test]
+fn an_unspecified_address_is_shown_as_one_that_can_be_called() {
+    for (address, shown) in [
+        ("0.0.0.0:1", "127.0.0.1:1"),
+        ("[::]:1", "[::1]:1"),
+        ("10.0.0.7:1", "10.0.0.7:1"),
+        ("[::1]:1", "[::1]:1"),
+    ] {
+        assert_eq!(reachable(address.parse().unwrap()).to_string(), shown);
+    }
+}
+
+#[test]
+fn digits_are_grouped_from_the_right() {
+    for (number, text) in
+        [(0, "0"), (999, "999"), (1_000, "1,000"), (123_456, "123,456"), (1_234_567, "1,234,567")]
+    {
+        assert_eq!(grouped(number), text);
+    }
+}

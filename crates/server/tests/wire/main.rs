@@ -1,0 +1,14 @@
+//! The real binary, started as a user starts it and spoken to over real sockets.
+//!
+//! Windows are 30 days long, so that no test meets the end of one.
+
+#[cfg(test)]
+mod bad_input;
+#[cfg(test)]
+mod batches;
+#[cfg(test)]
+mod process;
+#[cfg(test)]
+mod singles;
+#[cfg(test)]
+mod support;

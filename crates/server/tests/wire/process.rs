@@ -1,0 +1,166 @@
+//! Starting, what is printed, and ending.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::{Client, LIMIT, Server, ask, tidegate};
+
+fn stderr_of(args: &[&str], code: i32) -> String {
+    let output = Server::run_to_end(args);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {stderr}");
+    stderr
+}
+
+#[test]
+fn the_printed_curl_line_works() {
+    let server = Server::start();
+    let line = server.said().into_iter().find(|line| line.trim().starts_with("curl ")).unwrap();
+    let has_curl = Command::new("curl").arg("--version").output().is_ok();
+    let body: Value = if has_curl {
+        let output = Command::new("sh").args(["-c", &line]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    } else {
+        // The same request by hand: what stands between the last quotes is the body.
+        assert!(line.contains(&format!("http://{}{LIMIT}", server.address)));
+        assert!(line.contains("-H 'Authorization: Bearer tidegate_dev'"));
+        let body = line.split('\'').rev().nth(1).unwrap();
+        server.client().post_bytes(LIMIT, body.as_bytes()).body
+    };
+    assert_eq!(body["data"]["success"], true);
+    assert_eq!(body["data"]["remaining"], 2);
+}
+
+#[test]
+fn the_welcome_says_how_much_memory_there_is() {
+    let mut command = tidegate(&["serve", "--listen", "127.0.0.1:0", "--memory", "64MiB"]);
+    let server = Server::start_with(&mut command, "tidegate_dev");
+    let line = server.said().into_iter().find(|line| line.contains("memory")).unwrap();
+    assert!(line.contains("64 MiB") && line.contains("subjects"), "{line}");
+}
+
+#[test]
+fn an_address_in_use_is_said_with_what_to_do() {
+    let server = Server::start();
+    let address = server.address.to_string();
+    let stderr = stderr_of(&["serve", "--listen", &address], 1);
+    assert!(stderr.contains(&format!("{address} is already in use")), "{stderr}");
+    assert!(stderr.contains("--listen 127.0.0.1:0"), "{stderr}");
+}
+
+#[test]
+fn the_key_that_everyone_knows_stays_on_this_machine() {
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
+        let stderr = stderr_of(&["serve", "--listen", address], 2);
+        assert!(stderr.contains("TIDEGATE_ROOT_KEY"), "{stderr}");
+        assert!(stderr.contains("127.0.0.1"), "{stderr}");
+    }
+}
+
+#[test]
+fn bad_values_are_refused_with_what_was_expected() {
+    for (args, expected) in [
+        (&["serve", "--listen", "localhost:1"][..], "127.0.0.1:7600"),
+        (&["serve", "--memory", "64MB"], "MiB"),
+        (&["serve", "--memory", "1KiB"], "at least 1MiB"),
+        (&["serve", "--root-key", "two words"], "without spaces"),
+        (&["serve", "--root-key", ""], "--root-key"),
+        (&["serve", "--port", "1"], "--port"),
+        (&["sevre"], "serve"),
+        (&[], "Usage"),
+    ] {
+        let stderr = stderr_of(args, 2);
+        assert!(stderr.contains(expected), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn help_teaches_with_an_example() {
+    for args in [&["--help"][..], &["serve", "--help"]] {
+        let output = Server::run_to_end(args);
+        assert!(output.status.success());
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("Examples:\n  tidegate serve\n"), "{text}");
+    }
+}
+
+#[test]
+fn an_own_key_replaces_the_known_one_and_is_not_printed() {
+    let mut command = tidegate(&["serve", "--listen", "127.0.0.1:0"]);
+    let server = Server::start_with(command.env("TIDEGATE_ROOT_KEY", "s3cret"), "s3cret");
+    assert!(!server.said().join("\n").contains("s3cret"));
+    assert_eq!(server.client().post(LIMIT, &ask("a", 1, 1)).data()["success"], true);
+    let mut stranger = Client::connect(server.address, "tidegate_dev");
+    assert_eq!(stranger.post(LIMIT, &ask("a", 1, 1)).status, 401);
+
+    let line = server.said().into_iter().find(|line| line.trim().starts_with("curl ")).unwrap();
+    assert!(line.contains("\"Authorization: Bearer $TIDEGATE_ROOT_KEY\""), "{line}");
+}
+
+#[cfg(unix)]
+mod ending {
+    use super::*;
+
+    #[test]
+    fn a_signal_ends_it_cleanly_with_the_counts() {
+        for signal in ["INT", "TERM"] {
+            let mut server = Server::start();
+            let mut client = server.client();
+            for _ in 0..3 {
+                client.post(LIMIT, &ask("a", 2, 1));
+            }
+            client.post_bytes(LIMIT, b"{}");
+            server.signal(signal);
+            assert_eq!(server.wait_for_end().code(), Some(0), "{signal}");
+            let line = server.wait_for_line("stopped:");
+            assert!(line.contains("2 admitted, 1 denied, 1 refused"), "{line}");
+            assert!(client.is_closed());
+        }
+    }
+
+    #[test]
+    fn a_request_in_flight_is_still_answered() {
+        let mut server = Server::start();
+        let mut client = server.client();
+        let body = ask("a", 2, 1).to_string();
+        let (first, rest) = body.split_at(20);
+        // Answered once, so that the next request is known to be read when it arrives.
+        client.post(LIMIT, &ask("a", 2, 0));
+        let head =
+            client.head(LIMIT, &format!("Content-Length: {}\r\nExpect: 100-continue", body.len()));
+        client.send(&[head.as_bytes()]);
+        assert_eq!(client.reply().status, 100, "the request is in flight");
+        client.send(&[first.as_bytes()]);
+
+        server.signal("INT");
+        server.wait_for_line("stopping");
+        client.send(&[rest.as_bytes()]);
+        assert_eq!(client.reply().data()["remaining"], 1);
+        assert_eq!(server.wait_for_end().code(), Some(0));
+    }
+
+    #[test]
+    fn it_serves_on_when_nobody_reads_what_it_says() {
+        let mut server = Server::start();
+        server.close_its_stdout();
+        server.signal("INT");
+        assert_eq!(server.wait_for_end().code(), Some(0), "saying goodbye to nobody is no failure");
+    }
+
+    #[test]
+    fn a_second_signal_does_not_wait_for_slow_clients() {
+        let mut server = Server::start();
+        let mut client = server.client();
+        let head = client.head(LIMIT, "Content-Length: 10\r\nExpect: 100-continue");
+        client.send(&[head.as_bytes()]);
+        assert_eq!(client.reply().status, 100);
+        server.signal("INT");
+        server.wait_for_line("stopping");
+        server.signal("INT");
+        assert_eq!(server.wait_for_end().code(), Some(0));
+        let line = server.wait_for_line("stopped:");
+        assert!(line.ends_with("connections cut off: 1"), "{line}");
+    }
+}

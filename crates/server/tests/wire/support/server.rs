@@ -1,0 +1,99 @@
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use super::{Client, DEADLINE, eventually};
+
+/// A running `tidegate serve`; killed when dropped.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    key: String,
+    said: Arc<Mutex<Vec<String>>>,
+    reader: JoinHandle<()>,
+}
+
+/// The binary, in an environment that says nothing about keys.
+pub(crate) fn tidegate(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command.args(args).env_remove("TIDEGATE_ROOT_KEY");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+impl Server {
+    /// On a free port, with the key for development.
+    pub(crate) fn start() -> Self {
+        Self::start_with(&mut tidegate(&["serve", "--listen", "127.0.0.1:0"]), "tidegate_dev")
+    }
+
+    /// Runs what fails at once.
+    pub(crate) fn run_to_end(args: &[&str]) -> Output {
+        tidegate(args).output().unwrap()
+    }
+
+    pub(crate) fn start_with(command: &mut Command, key: &str) -> Self {
+        let mut child = command.spawn().unwrap();
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let (stdout, lines) = (child.stdout.take().unwrap(), Arc::clone(&said));
+        let reader = std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                lines.lock().unwrap().push(line);
+            }
+        });
+        let unknown = "127.0.0.1:0".parse().unwrap();
+        let mut server = Self { child, address: unknown, key: key.to_owned(), said, reader };
+        let line = server.wait_for_line("listens on http://");
+        server.address = line.rsplit('/').next().unwrap().parse().unwrap();
+        // The rest of the welcome follows in the same breath.
+        server.wait_for_line("Ctrl-C");
+        server
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::connect(self.address, &self.key)
+    }
+
+    /// Everything printed so far.
+    pub(crate) fn said(&self) -> Vec<String> {
+        self.said.lock().unwrap().clone()
+    }
+
+    /// The first printed line that contains `text`.
+    pub(crate) fn wait_for_line(&mut self, text: &str) -> String {
+        eventually(DEADLINE, || {
+            // Asked before looking: what was printed before the end is then seen.
+            let has_ended = self.reader.is_finished();
+            if let Some(line) = self.said().into_iter().find(|line| line.contains(text)) {
+                return Some(line);
+            }
+            if has_ended {
+                let mut stderr = String::new();
+                self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+                panic!("ended without saying {text:?}: {stderr}");
+            }
+            None
+        })
+    }
+
+    /// Sends a signal by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    pub(crate) fn wait_for_end(&mut self) -> ExitStatus {
+        eventually(DEADLINE, || self.child.try_wait().unwrap())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

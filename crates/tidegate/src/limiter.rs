@@ -1,0 +1,206 @@
+//! The limiter: a table, a clock, and how to build one.
+
+use std::fmt;
+
+use thiserror::Error;
+use tidegate_limiter::{Answer, Batch, BatchAnswer, Counts, Options, Request, Seed, Table};
+
+use crate::clock::{Clock, SystemClock};
+
+#[cfg(test)]
+mod tests;
+
+/// Decides requests in memory. Share it by reference, or in an [`Arc`](std::sync::Arc): every
+/// method takes `&self` and none blocks.
+pub struct Limiter {
+    table: Table,
+    subjects_max: usize,
+    clock: Box<dyn Clock>,
+}
+
+impl Limiter {
+    /// A limiter with other than the default budget, clock or seed.
+    ///
+    /// ```
+    /// let limiter = tidegate::Limiter::builder().memory_budget_bytes(64 << 20).build()?;
+    /// assert_eq!(limiter.subjects(), 0);
+    /// # Ok::<(), tidegate::BuildError>(())
+    /// ```
+    pub fn builder() -> Builder {
+        Builder { options: Options::default(), clock: None, seed: None }
+    }
+
+    /// Decides one request, and spends its cost if it is admitted.
+    ///
+    /// ```
+    /// use tidegate::{Cost, Limit, Limiter, Part, Request, Subject, Window};
+    ///
+    /// let limiter = Limiter::builder().build()?;
+    /// let window = Window::from_millis(60_000)?;
+    /// let subject = Subject::new(Part::new("w")?, Part::new("n")?, Part::new("i")?, window);
+    ///
+    /// let answer = limiter.check(&Request::new(subject, Limit::new(5), Cost::new(6)?));
+    /// assert!(!answer.admitted());
+    /// assert_eq!(answer.retry_after_ms(), None, "6 never fit under 5");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn check(&self, request: &Request<'_>) -> Answer {
+        let now = self.clock.now(); // one reading, used throughout
+        self.table.decide(request, now) // local memory, one look-up
+    }
+
+    /// Decides several requests as one: all are admitted, or none is.
+    ///
+    /// ```
+    /// use tidegate::{Batch, Cost, Limit, Limiter, Part, Request, Subject, Window};
+    ///
+    /// let limiter = Limiter::builder().build()?;
+    /// let (workspace, window) = (Part::new("acme")?, Window::from_millis(60_000)?);
+    /// let ask = |namespace, limit| {
+    ///     let subject = Subject::new(workspace, namespace, Part::new("user-1")?, window);
+    ///     Ok::<_, tidegate::RequestError>(Request::new(subject, Limit::new(limit), Cost::ONE))
+    /// };
+    /// let both = [ask(Part::new("email")?, 10)?, ask(Part::new("sms")?, 0)?];
+    ///
+    /// let answer = limiter.check_all(&Batch::new(&both)?);
+    /// assert!(!answer.admitted(), "a limit of 0 denies, and with it the batch");
+    /// assert!(answer.items()[0].admitted(), "this one alone would have fitted");
+    /// assert_eq!(answer.items()[0].remaining(), 10, "and nothing was spent");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn check_all(&self, batch: &Batch<'_>) -> BatchAnswer {
+        let now = self.clock.now();
+        self.table.decide_all(batch, now)
+    }
+
+    /// Takes one bounded step of giving back the memory of expired subjects, and says how many
+    /// it forgot. Call it now and then, say ten times a second; checks make room themselves when
+    /// they must, so nothing breaks without it.
+    ///
+    /// ```
+    /// # let limiter = tidegate::Limiter::builder().build()?;
+    /// assert_eq!(limiter.sweep(), 0);
+    /// # Ok::<(), tidegate::BuildError>(())
+    /// ```
+    pub fn sweep(&self) -> usize {
+        self.table.sweep(self.clock.now())
+    }
+
+    /// What happened since the start.
+    ///
+    /// ```
+    /// # let limiter = tidegate::Limiter::builder().build()?;
+    /// assert_eq!(limiter.counts().admitted_local, 0);
+    /// # Ok::<(), tidegate::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.table.counts()
+    }
+
+    /// How many subjects are in memory.
+    #[must_use]
+    pub fn subjects(&self) -> usize {
+        self.table.subjects()
+    }
+
+    /// How many subjects the memory budget holds.
+    #[must_use]
+    pub const fn subjects_max(&self) -> usize {
+        self.subjects_max
+    }
+
+    /// How much of the memory budget is used.
+    #[must_use]
+    pub fn accounted_bytes(&self) -> usize {
+        self.table.accounted_bytes()
+    }
+}
+
+impl fmt::Debug for Limiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Subjects carry names of users; they do not belong into a log.
+        f.debug_struct("Limiter").field("subjects", &self.subjects()).finish_non_exhaustive()
+    }
+}
+
+/// Why a limiter could not be built.
+#[derive(Clone, Copy, Debug, Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The map of subjects is seeded at random, so that nobody can choose identifiers that
+    /// collide. Give a [`seed`](Builder::seed) where the system has none to offer.
+    #[error("the operating system gave no random seed")]
+    Seed(#[source] getrandom::Error),
+}
+
+/// Collects what a [`Limiter`] is built from.
+///
+/// ```
+/// use tidegate::{Limiter, ManualClock};
+///
+/// // Repeats exactly: no system time, no system randomness.
+/// let limiter = Limiter::builder()
+///     .memory_budget_bytes(16 << 20)
+///     .clock(ManualClock::at_unix_ms(1_700_000_000_000))
+///     .seed([7; 32])
+///     .build()?;
+/// # let _ = limiter;
+/// # Ok::<(), tidegate::BuildError>(())
+/// ```
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct Builder {
+    options: Options,
+    clock: Option<Box<dyn Clock>>,
+    seed: Option<[u8; 32]>,
+}
+
+impl Builder {
+    /// How many bytes the subjects may use, 256 MiB unless said otherwise. When they are used
+    /// up, expired subjects go first, then the least used.
+    pub fn memory_budget_bytes(mut self, bytes: usize) -> Self {
+        self.options = self.options.with_budget_bytes(bytes);
+        self
+    }
+
+    /// Where time comes from: [`SystemClock`] unless said otherwise.
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Some(Box::new(clock));
+        self
+    }
+
+    /// Replaces the random seed of the operating system. For runs that must repeat; a seed that
+    /// others can guess lets them slow the limiter down.
+    pub fn seed(mut self, seed: [u8; 32]) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Builds the limiter.
+    ///
+    /// # Errors
+    /// [`BuildError::Seed`] if no seed was given and the operating system has none.
+    pub fn build(self) -> Result<Limiter, BuildError> {
+        let seed = match self.seed {
+            Some(seed) => seed,
+            None => random_seed()?,
+        };
+        let clock = self.clock.unwrap_or_else(|| Box::new(SystemClock::new()));
+        let subjects_max = self.options.subjects_max();
+        let table = Table::new(self.options, Seed::from_bytes(seed));
+        Ok(Limiter { table, subjects_max, clock })
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The seed stays unsaid: whoever knows it can choose identifiers that collide.
+        f.debug_struct("Builder").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+fn random_seed() -> Result<[u8; 32], BuildError> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(BuildError::Seed)?;
+    Ok(seed)
+}

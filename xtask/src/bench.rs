@@ -1,0 +1,54 @@
+//! `cargo xtask bench`: runs the measurements of `bench/`, a workspace of its own.
+
+mod json;
+
+use crate::child;
+use crate::failure::{Failure, Result};
+use crate::repo::Repo;
+use crate::setup;
+
+/// `cargo xtask bench <name> [args]`.
+pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
+    if args.is_empty() {
+        return Err(Failure::usage("which benchmark? For example: cargo xtask bench decide"));
+    }
+    if args.iter().any(|arg| arg == "--callgrind") {
+        setup::ensure(&[&setup::VALGRIND])?;
+    }
+    let mut command = repo.cargo_apart("bench");
+    command.args(["run", "--release", "--manifest-path", "bench/Cargo.toml", "--"]).args(args);
+    // The output belongs to the benchmark alone: `--json` may be read by another program.
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::check(format!("the benchmark failed ({status})"))),
+        Err(error) => Err(Failure::machine(format!("cargo: {error}"))),
+    }
+}
+
+/// Builds the benchmarks without the peers, runs each workload for a moment, and reads the lines.
+pub(crate) fn smoke(repo: &Repo) -> Result<()> {
+    let mut command = repo.cargo_apart("bench");
+    command.args(["run", "--release", "--no-default-features"]);
+    command.args(["--manifest-path", "bench/Cargo.toml", "--", "decide", "--smoke", "--json"]);
+    let mut good: u64 = 0;
+    let mut bad = Vec::new();
+    let ended = child::show(command, |line| {
+        if line.starts_with('{') {
+            match json::check(line) {
+                Ok(()) => good = good.saturating_add(1),
+                Err(reason) => bad.push(format!("{reason}: {line}")),
+            }
+        }
+    })?;
+    if !ended.is_success() {
+        return Err(Failure::check(format!("the benchmark failed ({})", ended.describe())));
+    }
+    if let Some(first) = bad.first() {
+        return Err(Failure::check(format!("{} bad JSON lines, the first: {first}", bad.len())));
+    }
+    if good == 0 {
+        return Err(Failure::check("the benchmark printed no JSON line"));
+    }
+    println!("{good} JSON lines, all in the shared shape");
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! What the machine must have, and how it gets it.
+//!
+//! Promises: with the right (root, or sudo that asks nothing) missing Debian packages are
+//! installed; without it, one line says what to type. Either happens before anything is built.
+//! Refuses: to start services, and to touch a server or a policy that is already there.
+
+use std::env;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::child;
+use crate::failure::{Failure, Result};
+use crate::repo::Repo;
+
+/// A program and the Debian package that brings it.
+#[derive(Debug)]
+pub(crate) struct Need {
+    /// The program, as found on the search path.
+    binary: &'static str,
+    /// The package to install when the program is missing.
+    package: &'static str,
+    /// Who needs it.
+    why: &'static str,
+}
+
+/// libFuzzer, which the fuzz targets link, is C++.
+pub(crate) const CXX: Need =
+    Need { binary: "c++", package: "g++", why: "libFuzzer is compiled from C++" };
+/// Instruction counts come from callgrind.
+pub(crate) const VALGRIND: Need = Need {
+    binary: "valgrind",
+    package: "valgrind",
+    why: "`bench decide --callgrind` counts with it",
+};
+
+/// Everything any command may need.
+const ALL: [&Need; 2] = [&CXX, &VALGRIND];
+
+/// Installs the packages named by its arguments. Packages that bring a service start it unless
+/// `policy-rc.d` forbids it; a policy that is already there is left alone.
+const INSTALL: &str = r#"
+set -eu
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+    trap 'rm -f "$policy"' EXIT
+    trap 'exit 130' INT TERM HUP
+    printf '#!/bin/sh\nexit 101\n' > "$policy"
+    chmod 755 "$policy"
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get update
+apt-get install -y --no-install-recommends "$@"
+"#;
+
+/// `cargo xtask setup`.
+pub(crate) fn command(args: &[String]) -> Result<()> {
+    if let Some(unknown) = args.first() {
+        return Err(Failure::usage(format!("`setup` takes no argument `{unknown}`")));
+    }
+    ensure(&ALL)?;
+    for need in ALL {
+        println!("{} is there ({})", need.binary, need.why);
+    }
+    Ok(())
+}
+
+/// Makes sure that the programs are there.
+///
+/// # Errors
+/// Exit code 2, with the one line to type, when they are not and we may not install them.
+pub(crate) fn ensure(needs: &[&Need]) -> Result<()> {
+    let missing: Vec<&Need> = needs.iter().copied().filter(|need| !on_path(need.binary)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    for need in &missing {
+        println!("missing: {} ({})", need.binary, need.why);
+    }
+    let Some(installer) = installer() else {
+        return Err(Failure::machine(format!("please run: {}", advice(&missing))));
+    };
+    install(installer, &missing)?;
+    match missing.iter().find(|need| !on_path(need.binary)) {
+        None => Ok(()),
+        Some(need) => Err(Failure::machine(format!(
+            "`{}` is still missing after the package `{}` was installed",
+            need.binary, need.package
+        ))),
+    }
+}
+
+/// Makes sure that the parts of the toolchain we call are there.
+pub(crate) fn ensure_component(repo: &Repo, name: &str) -> Result<()> {
+    let mut command = repo.cargo();
+    command.args([name, "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+    if command.status().is_ok_and(|status| status.success()) {
+        return Ok(());
+    }
+    let component = if name == "fmt" { "rustfmt" } else { name };
+    Err(Failure::machine(format!(
+        "`cargo {name}` is missing; please run: rustup component add {component}"
+    )))
+}
+
+/// The line to type by hand.
+fn advice(missing: &[&Need]) -> String {
+    let packages: Vec<&str> = missing.iter().map(|need| need.package).collect();
+    format!(
+        "sudo apt-get update && sudo apt-get install -y --no-install-recommends {}",
+        packages.join(" ")
+    )
+}
+
+/// Runs the installation.
+fn install(mut installer: Command, missing: &[&Need]) -> Result<()> {
+    installer.args(["-c", INSTALL, "install"]).args(missing.iter().map(|need| need.package));
+    println!("installing: {}", advice(missing));
+    let ended = child::watch(installer, None, |line| println!("{line}"))?;
+    if ended.is_success() {
+        return Ok(());
+    }
+    Err(Failure::machine(format!(
+        "apt-get did not succeed ({}); please run: {}",
+        ended.describe(),
+        advice(missing)
+    )))
+}
+
+/// A shell that may install packages, if apt is here and we have the right.
+fn installer() -> Option<Command> {
+    if !on_path("apt-get") {
+        return None;
+    }
+    if user_is_root() {
+        return Some(Command::new("sh"));
+    }
+    let mut trial = Command::new("sudo");
+    trial.args(["-n", "true"]).stdout(Stdio::null()).stderr(Stdio::null());
+    if !trial.status().is_ok_and(|status| status.success()) {
+        return None;
+    }
+    let mut command = Command::new("sudo");
+    command.args(["-n", "sh"]);
+    Some(command)
+}
+
+/// Whether the effective user is root.
+fn user_is_root() -> bool {
+    let mut command = Command::new("id");
+    command.arg("-u");
+    child::output(command).is_ok_and(|text| text.trim() == "0")
+}
+
+/// Whether a program is on the search path.
+fn on_path(binary: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    // Packages may install where only root looks.
+    let system = ["/usr/sbin", "/sbin"].map(Path::new);
+    env::split_paths(&path).any(|dir| dir.join(binary).is_file())
+        || system.iter().any(|dir| dir.join(binary).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_not_installed() {
+        let shell = Need { binary: "sh", package: "no-such-package", why: "a test" };
+        assert!(ensure(&[&shell]).is_ok());
+        assert!(!on_path("no-such-program"));
+    }
+
+    #[test]
+    fn the_advice_is_one_line() {
+        let line = advice(&ALL);
+        assert!(line.ends_with("--no-install-recommends g++ valgrind"));
+        assert_eq!(line.lines().count(), 1);
+    }
+
+    #[test]
+    fn the_installation_is_a_shell_script_that_parses() {
+        let mut command = Command::new("sh");
+        command.args(["-n", "-c", INSTALL]);
+        assert!(child::output(command).is_ok());
+    }
+}

@@ -1,0 +1,152 @@
+//! The steps of `cargo xtask test`, in the order in which they run: quick ones first.
+
+use std::ffi::OsStr;
+use std::process::Command;
+
+use crate::bench;
+use crate::checkers::{self, Home};
+use crate::child;
+use crate::failure::{Failure, Result};
+use crate::fuzz;
+use crate::repo::Repo;
+use crate::setup::{self, Need};
+use crate::tally::Tally;
+use crate::tidy;
+
+/// How long the `fuzz` step runs each target; the command `fuzz` runs longer.
+const FUZZ_SECONDS: u64 = 10;
+
+/// One step.
+pub(crate) struct Step {
+    /// The word for `--only`.
+    pub(crate) name: &'static str,
+    /// What it does, for the person who waits.
+    pub(crate) about: &'static str,
+    /// Programs that must be there before anything is built.
+    pub(crate) needs: &'static [&'static Need],
+    /// The work. An error is a failure of the step, not of the run.
+    pub(crate) run: fn(&Repo) -> Result<Tally>,
+}
+
+/// Every step.
+pub(crate) const STEPS: [Step; 10] = [
+    Step { name: "fmt", about: "the format is rustfmt's", needs: &[], run: fmt },
+    Step { name: "tidy", about: "the habits a machine can check", needs: &[], run: tidy },
+    Step { name: "clippy", about: "lints on every target, no warnings", needs: &[], run: clippy },
+    Step { name: "doc", about: "the documentation builds, no warnings", needs: &[], run: doc },
+    Step {
+        name: "unit",
+        about: "unit, property, allocation and integration tests",
+        needs: &[],
+        run: unit,
+    },
+    Step { name: "doctest", about: "the examples in the docs run", needs: &[], run: doctest },
+    Step { name: "loom", about: "every interleaving of few threads", needs: &[], run: loom },
+    Step { name: "shuttle", about: "random schedules of many threads", needs: &[], run: shuttle },
+    Step {
+        name: "fuzz",
+        about: "ten seconds of fuzzing for each decoder",
+        needs: &[&setup::CXX],
+        run: fuzz,
+    },
+    Step {
+        name: "bench-smoke",
+        about: "the benchmarks build and speak valid JSON",
+        needs: &[],
+        run: bench_smoke,
+    },
+];
+
+/// Runs commands that are one check together: all must succeed.
+fn check(commands: Vec<Command>) -> Result<Tally> {
+    let mut held = true;
+    for command in commands {
+        held &= child::show(command, |_| {})?.is_success();
+    }
+    Ok(Tally::of_check(held))
+}
+
+/// Runs `cargo test` and counts.
+fn tests(mut command: Command, args: &[impl AsRef<OsStr>]) -> Result<Tally> {
+    command.arg("test").args(args);
+    let mut tally = Tally::default();
+    let ended = child::show(command, |line| tally.read(line))?;
+    tally.close(ended.is_success());
+    Ok(tally)
+}
+
+fn fmt(repo: &Repo) -> Result<Tally> {
+    setup::ensure_component(repo, "fmt")?;
+    let mut all = repo.cargo();
+    all.args(["fmt", "--all", "--check"]);
+    let mut commands = vec![all];
+    for manifest in ["bench/Cargo.toml", "fuzz/Cargo.toml"] {
+        if repo.has(manifest) {
+            let mut apart = repo.cargo();
+            apart.args(["fmt", "--manifest-path", manifest, "--check"]);
+            commands.push(apart);
+        }
+    }
+    check(commands)
+}
+
+fn tidy(repo: &Repo) -> Result<Tally> {
+    tidy::command(repo, &[])?;
+    Ok(Tally::of_check(true))
+}
+
+fn clippy(repo: &Repo) -> Result<Tally> {
+    setup::ensure_component(repo, "clippy")?;
+    let mut command = repo.cargo();
+    command.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+    check(vec![command])
+}
+
+fn doc(repo: &Repo) -> Result<Tally> {
+    let mut command = repo.cargo();
+    command.env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--workspace", "--no-deps"]);
+    check(vec![command])
+}
+
+fn unit(repo: &Repo) -> Result<Tally> {
+    tests(repo.cargo(), &["--workspace", "--all-targets", "--no-fail-fast"])
+}
+
+fn doctest(repo: &Repo) -> Result<Tally> {
+    tests(repo.cargo(), &["--workspace", "--doc", "--no-fail-fast"])
+}
+
+/// The limiter's tests for one model checker.
+fn checked(repo: &Repo, kind: &str) -> Result<Tally> {
+    let homes = Home::find(&repo.root.join("crates/limiter"), kind);
+    if homes.is_empty() {
+        return Err(Failure::check(format!("the limiter has no tests for {kind}")));
+    }
+    let mut tally = Tally::default();
+    for home in homes {
+        let mut args = vec!["-p".to_owned(), "tidegate-limiter".to_owned(), "--release".to_owned()];
+        args.extend(home.target(kind));
+        args.push("--".to_owned());
+        args.extend(home.filters(kind, &[]));
+        tally.add(tests(checkers::cargo(repo, kind), &args)?);
+    }
+    Ok(tally)
+}
+
+fn loom(repo: &Repo) -> Result<Tally> {
+    checked(repo, "loom")
+}
+
+fn shuttle(repo: &Repo) -> Result<Tally> {
+    checked(repo, "shuttle")
+}
+
+fn fuzz(repo: &Repo) -> Result<Tally> {
+    fuzz::run(repo, &fuzz::Plan { seconds: FUZZ_SECONDS, only: Vec::new() })?;
+    Ok(Tally::of_check(true))
+}
+
+fn bench_smoke(repo: &Repo) -> Result<Tally> {
+    bench::smoke(repo)?;
+    Ok(Tally::of_check(true))
+}

@@ -1,0 +1,136 @@
+//! `docs/invariants.md` and the code speak of the same invariants.
+//!
+//! A line of the list: ``- **INV-4** sentence. Test: `path/of/file.rs` `name_of_test` ``, with as
+//! many files and names as needed; each name must be a function of the file named before it.
+
+use std::collections::BTreeMap;
+
+use super::{Finding, Tree, identifiers, is_rust};
+
+/// Where the invariants are listed.
+const LIST: &str = "docs/invariants.md";
+
+/// Every invariant that the code mentions is listed.
+pub(super) fn mentions(tree: &Tree) -> Vec<Finding> {
+    let (listed, _) = listed(tree);
+    let mut found = Vec::new();
+    let code = tree.iter().filter(|(path, _)| is_rust(path) && path.starts_with("crates/"));
+    for (path, text) in code {
+        for (index, line) in text.lines().enumerate() {
+            for number in numbers(line) {
+                if !listed.contains_key(&number) {
+                    let message = format!("INV-{number} is not listed in {LIST}");
+                    found.push(Finding::at(path, index, message));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Every test that the list names exists, and no invariant is listed twice.
+pub(super) fn tests_exist(tree: &Tree) -> Vec<Finding> {
+    let (listed, mut found) = listed(tree);
+    for (number, (index, entry)) in listed {
+        let Some((_, tests)) = entry.split_once("Test:").or(entry.split_once("Tests:")) else {
+            continue;
+        };
+        let mut file: Option<(&str, &str)> = None;
+        for name in tests.split('`').skip(1).step_by(2) {
+            if name.ends_with(".rs") {
+                file = tree.text(name).map(|text| (name, text));
+                if file.is_none() {
+                    let message = format!("INV-{number}: there is no file `{name}`");
+                    found.push(Finding::at(LIST, index, message));
+                    break;
+                }
+            } else if !file.is_some_and(|(_, text)| has_function(text, name)) {
+                let place = file.map_or("the file that should stand before it", |(path, _)| path);
+                let message = format!("INV-{number}: there is no test `{name}` in {place}");
+                found.push(Finding::at(LIST, index, message));
+            }
+        }
+    }
+    found
+}
+
+/// The entries of the list by number, with the index of their first line; and the doubled ones.
+fn listed(tree: &Tree) -> (BTreeMap<u32, (usize, String)>, Vec<Finding>) {
+    let mut entries: BTreeMap<u32, (usize, String)> = BTreeMap::new();
+    let mut doubled = Vec::new();
+    let mut open: Option<u32> = None;
+    for (index, line) in tree.text(LIST).unwrap_or_default().lines().enumerate() {
+        if let Some(entry) = line.strip_prefix("- **INV-") {
+            open = numbers(&format!("INV-{entry}")).first().copied();
+            let Some(number) = open else { continue };
+            if entries.insert(number, (index, line.to_owned())).is_some() {
+                let message = format!("INV-{number} is listed twice");
+                doubled.push(Finding::at(LIST, index, message));
+            }
+        } else if line.starts_with("  ") {
+            // An entry goes on while its lines are indented.
+            if let Some((_, text)) = open.and_then(|number| entries.get_mut(&number)) {
+                text.push(' ');
+                text.push_str(line.trim());
+            }
+        } else {
+            open = None;
+        }
+    }
+    (entries, doubled)
+}
+
+/// The numbers of the invariants that a line mentions.
+fn numbers(line: &str) -> Vec<u32> {
+    line.split("INV-")
+        .skip(1)
+        .filter_map(|rest| rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok())
+        .collect()
+}
+
+/// Whether a text declares a function of that name (the last part of `module::name`).
+fn has_function(text: &str, name: &str) -> bool {
+    let name = name.rsplit("::").next().unwrap_or(name);
+    text.lines().any(|line| {
+        let mut words = identifiers(line);
+        words.any(|word| word == "fn") && words.next() == Some(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CODE: &str = "// INV-1: equality passes.\nfn equality_passes() {}\n// INV-9\n";
+
+    fn tree(list: &str) -> Tree {
+        Tree::of(&[(LIST, list), ("crates/a/tests/b.rs", CODE)])
+    }
+
+    #[test]
+    fn mentioned_but_not_listed_is_found() {
+        let found = mentions(&tree("- **INV-1** equality passes.\n"));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].line, 3);
+        assert!(mentions(&tree("- **INV-1** a.\n- **INV-9** b.\n")).is_empty());
+    }
+
+    #[test]
+    fn tests_that_do_not_exist_are_found() {
+        let good = "- **INV-1** sentence.\n  Test: `crates/a/tests/b.rs` `equality_passes`\n";
+        assert!(tests_exist(&tree(good)).is_empty());
+        for bad in [
+            "- **INV-1** sentence. Test: `crates/a/tests/b.rs` `equality_fails`\n",
+            "- **INV-1** sentence. Test: `crates/a/tests/c.rs` `equality_passes`\n",
+            "- **INV-1** sentence. Test: `equality_passes`\n",
+            "- **INV-1** one.\n- **INV-1** two.\n",
+        ] {
+            assert_eq!(tests_exist(&tree(bad)).len(), 1, "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_invariant_without_a_test_yet_is_allowed() {
+        assert!(tests_exist(&tree("- **INV-40** comes with the region.\n")).is_empty());
+    }
+}
