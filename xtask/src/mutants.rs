@@ -2,7 +2,7 @@
 //!
 //! Promises: the working tree is never touched, a mistake that does not compile is an error and
 //! not a catch, and a test that fails without any mistake is told first.
-//! The mistakes live in `mutants/*.txt`; [`format`] has their form.
+//! The mistakes live in `mutants/*.txt`; [`mod@format`] has their form.
 
 mod format;
 mod hunt;

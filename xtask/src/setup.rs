@@ -89,7 +89,7 @@ pub(crate) fn ensure(needs: &[&Need]) -> Result<()> {
     }
 }
 
-/// Makes sure that the parts of the toolchain we call are there.
+/// Makes sure that a part of the toolchain is there: `cargo fmt` or `cargo clippy`.
 pub(crate) fn ensure_component(repo: &Repo, name: &str) -> Result<()> {
     let mut command = repo.cargo();
     command.args([name, "--version"]).stdout(Stdio::null()).stderr(Stdio::null());

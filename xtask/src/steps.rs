@@ -75,8 +75,8 @@ fn tests(mut command: Command, args: &[impl AsRef<OsStr>]) -> Result<Tally> {
     Ok(tally)
 }
 
+/// The workspace and the two workspaces beside it.
 fn fmt(repo: &Repo) -> Result<Tally> {
-    setup::ensure_component(repo, "fmt")?;
     let mut all = repo.cargo();
     all.args(["fmt", "--all", "--check"]);
     let mut commands = vec![all];
@@ -90,28 +90,32 @@ fn fmt(repo: &Repo) -> Result<Tally> {
     check(commands)
 }
 
+/// The same rules as `cargo xtask tidy`.
 fn tidy(repo: &Repo) -> Result<Tally> {
     tidy::command(repo, &[])?;
     Ok(Tally::of_check(true))
 }
 
+/// The bans of `clippy.toml` and the lints of the workspace, in tests as well.
 fn clippy(repo: &Repo) -> Result<Tally> {
-    setup::ensure_component(repo, "clippy")?;
     let mut command = repo.cargo();
     command.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
     check(vec![command])
 }
 
+/// Broken links in the documentation are warnings, and warnings are errors.
 fn doc(repo: &Repo) -> Result<Tally> {
     let mut command = repo.cargo();
     command.env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--workspace", "--no-deps"]);
     check(vec![command])
 }
 
+/// Every test that is not an example: `--all-targets` leaves those out.
 fn unit(repo: &Repo) -> Result<Tally> {
     tests(repo.cargo(), &["--workspace", "--all-targets", "--no-fail-fast"])
 }
 
+/// The examples.
 fn doctest(repo: &Repo) -> Result<Tally> {
     tests(repo.cargo(), &["--workspace", "--doc", "--no-fail-fast"])
 }
@@ -133,19 +137,23 @@ fn checked(repo: &Repo, kind: &str) -> Result<Tally> {
     Ok(tally)
 }
 
+/// Exhaustive, with the orders in which memory may show itself.
 fn loom(repo: &Repo) -> Result<Tally> {
     checked(repo, "loom")
 }
 
+/// Random, for mixes that are too large to exhaust.
 fn shuttle(repo: &Repo) -> Result<Tally> {
     checked(repo, "shuttle")
 }
 
+/// Short; what it learns is kept for the next run.
 fn fuzz(repo: &Repo) -> Result<Tally> {
     fuzz::run(repo, &fuzz::Plan { seconds: FUZZ_SECONDS, only: Vec::new() })?;
     Ok(Tally::of_check(true))
 }
 
+/// Without the peers, whose crates take minutes to build.
 fn bench_smoke(repo: &Repo) -> Result<Tally> {
     bench::smoke(repo)?;
     Ok(Tally::of_check(true))

@@ -11,7 +11,7 @@ use crate::tally::Tally;
 /// How many of the slowest test binaries the table names.
 const SLOWEST: usize = 5;
 
-/// One line of the table.
+/// What the table says about one step.
 struct Row {
     name: &'static str,
     passed: u64,
@@ -29,6 +29,9 @@ pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
     };
     let needs: Vec<&Need> = chosen.iter().flat_map(|step| step.needs.iter().copied()).collect();
     setup::ensure(&needs)?;
+    for step in chosen.iter().filter(|step| ["fmt", "clippy"].contains(&step.name)) {
+        setup::ensure_component(repo, step.name)?;
+    }
     let mut total = Tally::default();
     let mut rows = Vec::new();
     for step in chosen {
@@ -101,6 +104,7 @@ fn table(rows: &[Row], total: &Tally) -> String {
     text
 }
 
+/// One line of the table.
 fn line(name: &str, passed: u64, failed: u64, took: Duration) -> String {
     format!("{name:<12} {passed:>8} {failed:>8} {:>8.1} s\n", took.as_secs_f64())
 }

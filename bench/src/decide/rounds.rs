@@ -14,7 +14,7 @@ use crate::{Failure, machine};
 /// The numbers of threads.
 const THREADS: [usize; 2] = [1, 2];
 /// How often a stretch is timed, at most, when others disturb it; the least disturbed counts.
-const ATTEMPTS: usize = 3;
+const ATTEMPTS: usize = 2;
 /// The share of a stretch that others may have had the core.
 const WAITED_MAX: f64 = 0.01;
 

@@ -243,5 +243,6 @@ fn last_word(part: &[u8], rest: &[u8]) -> u64 {
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
 mod tests;

@@ -14,7 +14,7 @@ mod decide;
 mod place;
 
 use crate::cell::Cell;
-use crate::register::{Turn, Word};
+use crate::register::{Register, Turn, Word};
 use crate::request::Window;
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Now;
@@ -33,7 +33,7 @@ pub(crate) type Identity = [u64; IDENTITY_WORDS];
 /// of the clock from time that passed, seldom enough that a hot subject is not written for it.
 const TOUCH_SHARE: u64 = 16;
 
-/// Everything about one subject. Five cache lines: the cells, the header, the identity.
+/// Everything about one subject. Five cache lines: two cells, the header, the identity.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Ledger {
@@ -55,8 +55,13 @@ pub(crate) struct Ledger {
     /// The eviction sweep during which the ledger was taken into use: part of its component.
     life: AtomicU64,
     digest: [AtomicU64; 2],
+    /// What of each cell's `claimed` is held by batches in flight. Says why a request is denied;
+    /// no verdict depends on it.
+    reserved: [Register; 2],
     identity: [AtomicU64; IDENTITY_WORDS],
 }
+
+const _: () = assert!(size_of::<Ledger>() == 5 * 64 || cfg!(any(loom, shuttle)));
 
 /// How a new ledger starts.
 pub(crate) struct Founding<'a> {
@@ -92,6 +97,7 @@ impl Ledger {
             strict_limit: AtomicU64::new(0),
             life: AtomicU64::new(0),
             digest: [AtomicU64::new(0), AtomicU64::new(0)],
+            reserved: [0, 1].map(|_| Register::new(Word::new(Turn::FIRST, 0))),
             identity: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
@@ -119,6 +125,8 @@ impl Ledger {
         self.position.store(position.into(), Ordering::Relaxed);
         self.cell(turn).reset(turn);
         self.cell(turn.previous()).reset(turn.previous());
+        self.reserved(turn).store(Word::new(turn, 0));
+        self.reserved(turn.previous()).store(Word::new(turn.previous(), 0));
         // ORDER: releases all of the above to whoever loads the even era (partner: `era`).
         self.era.fetch_add(1, Ordering::AcqRel) + 1
     }
@@ -181,6 +189,11 @@ impl Ledger {
 
     pub(crate) fn cell(&self, turn: Turn) -> &Cell {
         let [even, odd] = &self.cells;
+        if turn.is_odd() { odd } else { even }
+    }
+
+    fn reserved(&self, turn: Turn) -> &Register {
+        let [even, odd] = &self.reserved;
         if turn.is_odd() { odd } else { even }
     }
 

@@ -30,8 +30,12 @@ mod table;
 mod time;
 mod window;
 
-#[cfg(all(test, loom))]
+#[cfg(test)]
+#[cfg(loom)]
 mod loom_tests;
+#[cfg(test)]
+#[cfg(shuttle)]
+mod shuttle_tests;
 
 pub use answer::{Answer, BatchAnswer, Denial};
 pub use cells::CellHandle;

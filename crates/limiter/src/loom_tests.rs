@@ -180,7 +180,7 @@ fn rollover_vs_admit() {
 
 #[test]
 fn two_rollovers_vs_admit() {
-    explore(None, || {
+    explore(Some(3), || {
         let (ledger, era) = ledger();
         let late = {
             let ledger = Arc::clone(&ledger);

@@ -35,7 +35,7 @@ pub(crate) struct Held<'a> {
 impl<'a> Held<'a> {
     /// Claims the cost of one item if it fits.
     pub(crate) fn reserve(&mut self, want: Want<'a>, now: Now) -> Reserved {
-        match want.ledger.claim(want.era, want.terms, now) {
+        match want.ledger.reserve(want.era, want.terms, now) {
             Verdict::Held(claim, look) => {
                 self.claims.push((want, claim));
                 Reserved::Held(look)
@@ -49,6 +49,7 @@ impl<'a> Held<'a> {
     pub(crate) fn commit(mut self, now: Now) {
         for (want, claim) in self.claims.drain(..) {
             want.ledger.commit(claim, want.terms, now);
+            want.ledger.settle(claim.turn, claim.cost);
         }
     }
 }
@@ -57,6 +58,7 @@ impl Drop for Held<'_> {
     fn drop(&mut self) {
         for (want, claim) in self.claims.drain(..) {
             want.ledger.release(claim);
+            want.ledger.settle(claim.turn, claim.cost);
         }
     }
 }

@@ -73,5 +73,6 @@ fn faded_to(count: u64, room: u64, window_ms: u64) -> u64 {
     window_ms.saturating_sub(u64::try_from(rest).unwrap_or(window_ms))
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
 mod tests;

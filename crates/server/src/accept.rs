@@ -1,7 +1,8 @@
 //! Connections: taken in, bounded in number and time, and finished before the process ends.
 //!
 //! An own loop instead of a framework's, because every wait on a client needs a deadline: for the
-//! head of a request (here), for its body (`body`), and for the end (here).
+//! head of a request (here), for its body (`body`), for taking the reply (`stall`), and for the
+//! end (here).
 
 use std::convert::Infallible;
 use std::io;
@@ -20,11 +21,14 @@ use tokio::time::timeout;
 
 use crate::door::Door;
 
+mod stall;
 #[cfg(test)]
 mod tests;
 
-/// Most connections at a time; more wait in the kernel's queue. At about 20 KiB each this bounds
-/// what idle clients can take from the machine.
+use stall::Impatient;
+
+/// Most connections at a time; more wait in the kernel's queue. With the buffers of each (a head,
+/// a small body) this bounds what clients can take from the machine to some 200 MiB.
 const CONNECTIONS_MAX: usize = 4_096;
 
 /// How long the head of a request may take, and how long a connection may be idle before the next
@@ -129,7 +133,7 @@ async fn serve_connection<T>(
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_DEADLINE)
         .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Impatient::new(stream)), service);
     // A client that breaks off or breaks the protocol is its own affair.
     let _ = watcher.watch(connection).await;
     drop(place);

@@ -1,12 +1,16 @@
-//! The bytes of a body: no more than the cap, no later than the deadline.
+//! The bytes of a body: no more than the cap, no later than the deadline, and no more memory for
+//! all of them together than was set aside. Bodies are read before keys are looked at, so this is
+//! what a stranger can take from us.
 
+use std::ops::Deref;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
 use hyper::HeaderMap;
 use hyper::body::Body;
 use hyper::header::EXPECT;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use crate::problem::Problem;
@@ -17,39 +21,100 @@ mod tests;
 /// Largest body. A batch of 100 items with the longest strings takes less than half of it.
 const BODY_BYTES_MAX: usize = 1 << 20;
 
-/// How much of a larger body is still read, and thrown away, before it is refused. A client that
-/// writes all before it reads would otherwise see a reset connection instead of the refusal.
+/// A body up to this size, a hundred times what is usual, is kept without further ado: the number
+/// of connections bounds how many there are.
+const SMALL_BYTES_MAX: usize = 16 << 10;
+
+/// How many larger bodies are kept at a time; the next wait for a place, within their deadline.
+/// With [`BODY_BYTES_MAX`] this bounds their memory to some 64 MiB.
+const LARGE_BODIES_MAX: usize = 64;
+
+/// How much of a body that is too large is still read, and thrown away, before it is refused. A
+/// client that writes all before it reads would otherwise see a reset connection instead of the
+/// refusal.
 const DISCARDED_BYTES_MAX: usize = 16 << 20;
 
 /// How long a body may take. Long for the hundred bytes it usually has, even over a bad line;
 /// short enough that whoever dribbles bytes holds a connection for seconds only.
 const BODY_DEADLINE: Duration = Duration::from_secs(10);
 
-const _: () = assert!(DISCARDED_BYTES_MAX > BODY_BYTES_MAX);
+const _: () = assert!(SMALL_BYTES_MAX < BODY_BYTES_MAX);
+const _: () = assert!(BODY_BYTES_MAX < DISCARDED_BYTES_MAX);
 
-/// Reads all of `body`.
-pub(crate) async fn read<B>(mut body: B, headers: &HeaderMap) -> Result<Bytes, Problem>
-where
-    B: Body<Data = Bytes> + Unpin,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let announced = body.size_hint().lower();
-    if announced > wide(BODY_BYTES_MAX) {
-        // Who asks first has not sent anything, and is told not to.
-        if !headers.contains_key(EXPECT) && announced <= wide(DISCARDED_BYTES_MAX) {
-            discard(&mut body).await;
-        }
-        return Err(Problem::body_too_large());
+/// Reads bodies.
+#[derive(Debug)]
+pub(crate) struct Bodies {
+    large: Semaphore,
+}
+
+/// A body as it arrived, and its place if it is a large one.
+#[derive(Debug)]
+pub(crate) struct Received<'a> {
+    bytes: BytesMut,
+    place: Option<SemaphorePermit<'a>>,
+}
+
+impl Deref for Received<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
     }
-    let collected = Limited::new(&mut body, BODY_BYTES_MAX).collect();
-    match timeout(BODY_DEADLINE, collected).await {
-        Err(_) => Err(Problem::body_too_late()),
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            discard(&mut body).await;
-            Err(Problem::body_too_large())
+}
+
+impl Bodies {
+    pub(crate) const fn new() -> Self {
+        Self { large: Semaphore::const_new(LARGE_BODIES_MAX) }
+    }
+
+    /// Reads all of `body`.
+    pub(crate) async fn read<B>(
+        &self,
+        mut body: B,
+        headers: &HeaderMap,
+    ) -> Result<Received<'_>, Problem>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let announced = body.size_hint().lower();
+        if announced > wide(BODY_BYTES_MAX) {
+            // Who asks first has not sent anything, and is told not to.
+            if !headers.contains_key(EXPECT) && announced <= wide(DISCARDED_BYTES_MAX) {
+                discard(&mut body).await;
+            }
+            return Err(Problem::body_too_large());
         }
-        Ok(Err(_)) => Err(Problem::body_unreadable()),
+        match timeout(BODY_DEADLINE, self.collect(&mut body)).await {
+            Err(_) => Err(Problem::body_too_late()),
+            Ok(Ok(Some(received))) => Ok(received),
+            Ok(Ok(None)) => {
+                discard(&mut body).await;
+                Err(Problem::body_too_large())
+            }
+            Ok(Err(_)) => Err(Problem::body_unreadable()),
+        }
+    }
+
+    /// Collects the body, or nothing if it is too large.
+    async fn collect<B>(&self, body: &mut B) -> Result<Option<Received<'_>>, B::Error>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let mut received = Received { bytes: BytesMut::new(), place: None };
+        while let Some(frame) = body.frame().await {
+            // What is not data is a trailer, and says nothing to us.
+            let Ok(data) = frame?.into_data() else { continue };
+            let length = received.bytes.len().saturating_add(data.len());
+            if length > BODY_BYTES_MAX {
+                return Ok(None);
+            }
+            if length > SMALL_BYTES_MAX && received.place.is_none() {
+                // The places are never closed, so this only ever waits.
+                received.place = self.large.acquire().await.ok();
+            }
+            received.bytes.extend_from_slice(&data);
+        }
+        Ok(Some(received))
     }
 }
 

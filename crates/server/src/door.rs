@@ -12,7 +12,7 @@ use hyper::{HeaderMap, Method, Request};
 use tidegate::{Batch, Limiter};
 
 use crate::auth::RootKey;
-use crate::body;
+use crate::body::Bodies;
 use crate::decode::{FieldError, LimitBody, MultiLimitBody, Undecodable};
 use crate::problem::Problem;
 use crate::reply::{self, Reply};
@@ -30,6 +30,7 @@ pub struct Door {
     limiter: Limiter,
     root_key: RootKey,
     request_ids: RequestIds,
+    bodies: Bodies,
     refused: AtomicU64,
 }
 
@@ -42,7 +43,7 @@ impl Door {
     /// A door to `limiter` for whoever has the key.
     #[must_use]
     pub const fn new(limiter: Limiter, root_key: RootKey, request_ids: RequestIds) -> Self {
-        Self { limiter, root_key, request_ids, refused: AtomicU64::new(0) }
+        Self { limiter, root_key, request_ids, bodies: Bodies::new(), refused: AtomicU64::new(0) }
     }
 
     /// What the door leads to.
@@ -62,7 +63,6 @@ impl Door {
     pub(crate) async fn answer<B>(&self, request: Request<B>) -> Reply
     where
         B: Body<Data = Bytes> + Unpin,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let request_id = self.request_ids.next_id();
         let (head, body) = request.into_parts();
@@ -75,10 +75,9 @@ impl Door {
     async fn handle<B>(&self, head: &Parts, body: B, request_id: &str) -> Result<Reply, Problem>
     where
         B: Body<Data = Bytes> + Unpin,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let operation = route(&head.method, head.uri.path())?;
-        let bytes = body::read(body, &head.headers).await?;
+        let bytes = self.bodies.read(body, &head.headers).await?;
         self.decide(&operation, &bytes, &head.headers, request_id)
     }
 

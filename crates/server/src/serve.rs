@@ -30,7 +30,7 @@ const WORKSPACE: &str = "ws_dev";
 const DRAIN_DEADLINE: Duration = Duration::from_secs(5);
 
 /// How often memory of expired subjects is given back, and in how many bounded steps. Together
-/// some ten thousand subjects a second are looked at for a thousandth of one core.
+/// some forty thousand subjects a second are looked at, for a few thousandths of one core.
 const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 const SWEEP_STEPS: usize = 16;
 
@@ -94,7 +94,7 @@ async fn run(args: &ServeArgs) -> Result<(), ServeError> {
 
     let sweeper = tokio::spawn(sweep(Arc::clone(&door)));
     let connections = accept_until(signals.next(), listener, &door).await;
-    say(&"\nstopping: finishing the requests in flight (once more ends at once)");
+    say(&"\nstopping; requests in flight are finished first (Ctrl-C again ends it at once)");
     let enough = async {
         let _ = timeout(DRAIN_DEADLINE, signals.next()).await;
     };
@@ -148,22 +148,26 @@ struct Welcome<'a> {
 impl fmt::Display for Welcome<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = format!("http://{}", reachable(self.address));
-        writeln!(f, "tidegate {} listens on {url}", env!("CARGO_PKG_VERSION"))?;
-        let memory_mib = self.args.memory >> 20;
-        let subjects = grouped(self.subjects_max);
-        writeln!(f, "memory for about {subjects} subjects ({memory_mib} MiB)")?;
-        let key = if self.args.has_development_key() {
-            writeln!(f, "root key `{DEVELOPMENT_KEY}`, for development on this machine only")?;
-            format!("'Authorization: Bearer {DEVELOPMENT_KEY}'")
+        let (memory_mib, subjects) = (self.args.memory >> 20, grouped(self.subjects_max));
+        // A secret does not belong on a screen or into a log.
+        let (key, header) = if self.args.has_development_key() {
+            (
+                format!("{DEVELOPMENT_KEY} (known to everyone: for this machine only)"),
+                format!("'Authorization: Bearer {DEVELOPMENT_KEY}'"),
+            )
         } else {
-            // A secret does not belong on a screen or into a log.
-            writeln!(f, "root key as given; the line below takes it from TIDEGATE_ROOT_KEY")?;
-            "\"Authorization: Bearer $TIDEGATE_ROOT_KEY\"".to_owned()
+            (
+                "as given; the line below takes it from TIDEGATE_ROOT_KEY".to_owned(),
+                "\"Authorization: Bearer $TIDEGATE_ROOT_KEY\"".to_owned(),
+            )
         };
         let body = r#"{"namespace":"demo","identifier":"you","limit":3,"duration":60000}"#;
-        writeln!(f, "\ntry it (three a minute, then it is denied):\n")?;
-        writeln!(f, "  curl -s {url}/v2/ratelimit.limit -H {key} -d '{body}'")?;
-        write!(f, "\nCtrl-C stops it.")
+        writeln!(f, "tidegate {} listens on {url}\n", env!("CARGO_PKG_VERSION"))?;
+        writeln!(f, "  memory    {memory_mib} MiB, about {subjects} subjects")?;
+        writeln!(f, "  root key  {key}\n")?;
+        writeln!(f, "Try it; of four in a minute the last is denied:\n")?;
+        writeln!(f, "  curl -sw '\\n' {url}/v2/ratelimit.limit -H {header} -d '{body}'\n")?;
+        write!(f, "Ctrl-C stops it.")
     }
 }
 
@@ -178,7 +182,7 @@ impl fmt::Display for Farewell<'_> {
         let denied = counts.denied_local + counts.denied_reserved + counts.denied_memory;
         write!(
             f,
-            "stopped: {} admitted, {denied} denied, {} refused as invalid; {} subjects in memory",
+            "stopped: {} admitted, {denied} denied, {} refused (bad requests); {} subjects in memory",
             counts.admitted_local,
             self.door.refused(),
             self.door.limiter().subjects(),

@@ -81,10 +81,12 @@ struct Draft {
 }
 
 impl Draft {
+    /// Whether no line has been read.
     fn is_empty(&self) -> bool {
         self.line == 0
     }
 
+    /// Takes one line.
     fn read(&mut self, line: &str) -> Result<(), String> {
         if let Some(old) = side(line, '-') {
             self.find.push(old.to_owned());
@@ -106,6 +108,7 @@ impl Draft {
         if full { Err(format!("a second `{key}`; a blank line ends a mutant")) } else { Ok(()) }
     }
 
+    /// The mutant, once its last line has been read; `None` between two of them.
     fn finish(self) -> Result<Option<Mutant>, (usize, String)> {
         if self.is_empty() {
             return Ok(None);

@@ -74,8 +74,10 @@ impl Hunt {
             let took = start.elapsed().as_secs_f64();
             let (name, trial) = (&mutant.name, &mutant.trial);
             say(&match &verdict {
-                Verdict::Caught { by } => format!("caught  {name}  by {trial}: {by} ({took:.1} s)"),
-                Verdict::Survived => format!("SURVIVED {name}  {trial} ({took:.1} s)"),
+                Verdict::Caught { by } => {
+                    format!("caught  {name}  by {by} [{trial}] ({took:.1} s)")
+                }
+                Verdict::Survived => format!("SURVIVED {name} [{trial}] ({took:.1} s)"),
                 Verdict::Broken(why) => format!("ERROR   {name}: {why}"),
             });
             verdicts.push(verdict);

@@ -86,7 +86,7 @@ fn each_toy_mutant_gets_its_verdict() {
     assert_eq!(verdicts[2], by("time-out after 2 s"));
     assert!(matches!(&verdicts[3], Verdict::Broken(why) if why.contains("limits")));
     assert!(
-        said[2].starts_with("caught  equality_denies  by --lib equality: tests::equality_fits")
+        said[2].starts_with("caught  equality_denies  by tests::equality_fits [--lib equality]")
     );
     assert!(said[3].starts_with("SURVIVED above_the_limit_fits"));
     let (summary, clean) = summarise(&mutants, &verdicts);

@@ -2,7 +2,7 @@
 
 use super::Finding;
 
-/// What a crate may depend on among ours. Server and library are last: they see everything below.
+/// What a crate may depend on among ours.
 const ARROWS: [(&str, &[&str]); 6] = [
     ("limiter", &[]),
     ("convergence", &["limiter"]),

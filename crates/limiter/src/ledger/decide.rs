@@ -70,13 +70,13 @@ impl Ledger {
         }
     }
 
-    /// What both cells hold, reservations aside.
-    fn settled(&self, turn: Turn) -> View {
-        let (current, previous) = (self.cell(turn), self.cell(turn.previous()));
+    /// The same without what batches in flight have reserved.
+    fn without_reservations(&self, look: &Look) -> View {
+        let turn = look.place.turn;
         let before = turn.previous();
         View {
-            current: current.mine.read(turn) + current.told(turn),
-            previous: previous.mine.read(before) + previous.told(before),
+            current: look.view.current.saturating_sub(self.reserved(turn).read(turn)),
+            previous: look.view.previous.saturating_sub(self.reserved(before).read(before)),
         }
     }
 
@@ -112,7 +112,8 @@ impl Ledger {
             if terms.cost.get() == 0 {
                 return if self.era() == era { Verdict::Held(claim, look) } else { Verdict::Moved };
             }
-            let won = if races < RACES_MAX {
+            // Only a swap can begin a turn: adding to a leftover would come to nothing for ever.
+            let won = if races < RACES_MAX || seen.turn() != place.turn {
                 cell.claimed.swap(seen, Word::new(place.turn, claimed + terms.cost.get()))
             } else {
                 self.claim_by_adding(place, terms)
@@ -122,6 +123,33 @@ impl Ledger {
             }
             races += 1;
         }
+    }
+
+    /// Takes the cost for a batch, and says so before anyone can be denied because of it. What is
+    /// reserved must be [settled](Self::settle) after the claim is committed or released.
+    pub(crate) fn reserve(&self, era: u64, terms: Terms, now: Now) -> Verdict {
+        let turn = self.place(terms.window, now).turn;
+        self.reserve_in(era, turn, terms.cost);
+        let verdict = self.claim(era, terms, now);
+        match verdict {
+            Verdict::Held(claim, _) if claim.turn == turn => {}
+            Verdict::Held(claim, _) => {
+                self.settle(turn, terms.cost);
+                self.reserve_in(era, claim.turn, terms.cost);
+            }
+            Verdict::Denied(_) | Verdict::Moved => self.settle(turn, terms.cost),
+        }
+        verdict
+    }
+
+    fn reserve_in(&self, era: u64, turn: Turn, cost: Cost) {
+        let alive = || self.is_alive(era, turn);
+        let _ = self.reserved(turn).write(turn, alive, |held| held.saturating_add(cost.get()));
+    }
+
+    /// A reservation has ended.
+    pub(crate) fn settle(&self, turn: Turn, cost: Cost) {
+        self.reserved(turn).take_back(turn, cost.get());
     }
 
     /// What a word of `claimed` says for a turn. `None`: the turn has passed, or the word is
@@ -208,15 +236,16 @@ impl Ledger {
 
     /// Whether the request is denied by reservations only.
     pub(crate) fn is_reserved(&self, look: &Look, terms: Terms) -> bool {
-        let settled = self.settled(look.place.turn);
-        fits(settled.used(terms.window, look.place.elapsed_ms), terms.cost, terms.limit)
+        let settled = self.without_reservations(look);
+        settled != look.view
+            && fits(settled.used(terms.window, look.place.elapsed_ms), terms.cost, terms.limit)
     }
 
     /// After a denial: check admissions with the region first for one window, but only if a cost
     /// of 1 would be denied too, reservations aside. A single oversized request must not turn
     /// every later admission into a store read. Returns whether it was armed.
     pub(crate) fn arm_strict(&self, look: &Look, terms: Terms, now: Now) -> bool {
-        let settled = self.settled(look.place.turn).used(terms.window, look.place.elapsed_ms);
+        let settled = self.without_reservations(look).used(terms.window, look.place.elapsed_ms);
         if terms.limit.get() == 0 || terms.cost.get() == 0 || fits(settled, Cost::ONE, terms.limit)
         {
             return false;

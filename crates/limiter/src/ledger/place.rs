@@ -116,8 +116,10 @@ impl Ledger {
         if moved && from.turn() != to.turn() {
             let turn = to.turn();
             self.cell(turn).begin(turn);
+            self.reserved(turn).begin(turn);
             if from.turn().next() != turn {
                 self.cell(turn.previous()).begin(turn.previous());
+                self.reserved(turn.previous()).begin(turn.previous());
             }
         }
     }

@@ -137,9 +137,10 @@ impl Structure {
                 return Vacancy::Evict(at, true);
             }
         }
-        let share = self.subjects_max / (self.accounts.len().max(1));
-        let held = |owner| self.accounts.get(&owner).map_or(0, |account| account.held as usize);
-        let victim = if held(owner) >= share.max(1) {
+        let held = self.accounts.get(&owner).map_or(0, |account| account.held as usize);
+        let workspaces = self.accounts.len() + usize::from(held == 0);
+        let share = self.subjects_max / workspaces;
+        let victim = if held >= share.max(1) {
             self.least_used_of(owner, now, ledger)
         } else {
             self.least_used_above(share, now, ledger)

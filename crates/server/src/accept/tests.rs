@@ -95,6 +95,20 @@ async fn a_body_that_does_not_arrive_is_answered_with_408() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_loses_its_place() {
+    let connections = connections();
+    let mut client = connect(&connections);
+    let request = format!("{}{BODY}", head(BODY.len()));
+    let start = Instant::now();
+    // Sends until nothing is taken any more: the replies have filled every buffer.
+    while timeout(Duration::from_secs(1), client.write_all(request.as_bytes())).await.is_ok() {}
+    let all = u32::try_from(CONNECTIONS_MAX).unwrap();
+    let place = timeout(Duration::from_secs(60), connections.places.acquire_many(all)).await;
+    assert!(place.is_ok_and(|place| place.is_ok()), "the place was given back");
+    assert_about(start.elapsed(), stall::WRITE_DEADLINE);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_head_without_end_is_refused() {
     let connections = connections();
     let mut client = connect(&connections);

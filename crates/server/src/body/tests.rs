@@ -39,12 +39,10 @@ impl Body for &mut Chunks {
     }
 }
 
-async fn status<B>(body: B, headers: &HeaderMap) -> Result<usize, u16>
-where
-    B: Body<Data = Bytes> + Unpin,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    read(body, headers).await.map(|bytes| bytes.len()).map_err(|problem| problem.status.as_u16())
+async fn status<B: Body<Data = Bytes> + Unpin>(body: B, headers: &HeaderMap) -> Result<usize, u16> {
+    let bodies = Bodies::new();
+    let received = bodies.read(body, headers).await;
+    received.map(|bytes| bytes.len()).map_err(|problem| problem.status.as_u16())
 }
 
 fn full(bytes: usize) -> Full<Bytes> {
@@ -114,4 +112,18 @@ async fn a_body_that_breaks_off_cannot_be_read() {
         }
     }
     assert_eq!(status(Broken, &HeaderMap::new()).await, Err(400));
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_bodies_wait_for_a_place_and_small_ones_do_not() {
+    let (bodies, none) = (Bodies::new(), HeaderMap::new());
+    let mut kept = Vec::new();
+    for _ in 0..LARGE_BODIES_MAX {
+        kept.push(bodies.read(full(SMALL_BYTES_MAX + 1), &none).await.unwrap());
+    }
+    assert!(bodies.read(full(SMALL_BYTES_MAX), &none).await.is_ok());
+    let too_late = bodies.read(full(SMALL_BYTES_MAX + 1), &none).await.unwrap_err();
+    assert_eq!(too_late.status.as_u16(), 408);
+    kept.pop();
+    assert!(bodies.read(full(SMALL_BYTES_MAX + 1), &none).await.is_ok());
 }

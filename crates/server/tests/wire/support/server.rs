@@ -35,12 +35,28 @@ impl Server {
     }
 
     pub(crate) fn start_with(command: &mut Command, key: &str) -> Self {
+        Self::start_heard_until(command, key, None)
+    }
+
+    /// Closes the pipe it prints into once it has said its welcome.
+    pub(crate) fn start_unheard() -> Self {
+        let mut command = tidegate(&["serve", "--listen", "127.0.0.1:0"]);
+        let server = Self::start_heard_until(&mut command, "tidegate_dev", Some("Ctrl-C"));
+        eventually(DEADLINE, || server.reader.is_finished().then_some(()));
+        server
+    }
+
+    fn start_heard_until(command: &mut Command, key: &str, last: Option<&'static str>) -> Self {
         let mut child = command.spawn().unwrap();
         let said = Arc::new(Mutex::new(Vec::new()));
         let (stdout, lines) = (child.stdout.take().unwrap(), Arc::clone(&said));
         let reader = std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                let is_last = last.is_some_and(|last| line.contains(last));
                 lines.lock().unwrap().push(line);
+                if is_last {
+                    break;
+                }
             }
         });
         let unknown = "127.0.0.1:0".parse().unwrap();

@@ -1,0 +1,167 @@
+//! Larger mixes than can be explored exhaustively, under schedules that a random search with
+//! probabilistic guarantees (PCT) chooses: the whole table, with its locks.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use shuttle::sync::Arc;
+use shuttle::thread;
+
+use crate::{
+    Batch, Cost, Denial, Limit, Now, Options, Part, Request, Seed, Subject, Table, Window,
+};
+
+/// Schedules for each test; each takes well under a millisecond.
+const SCHEDULES: usize = 10_000;
+/// Ordering constraints that a bug may need to show itself.
+const DEPTH: usize = 3;
+
+const WINDOW_MS: u64 = 1_000;
+
+/// Big enough for four subjects, so that newcomers have to push others out.
+fn tiny_table() -> Arc<Table> {
+    let sizes = (1..).map(|size| Options::default().with_budget_bytes(size << 9));
+    let options = sizes.into_iter().find(|options| options.subjects_max() >= 4).unwrap();
+    Arc::new(Table::new(options, Seed::from_bytes([4; 32])))
+}
+
+fn ask(identifier: &'static str, limit: u64, cost: u64) -> Request<'static> {
+    let part = |text| Part::new(text).unwrap();
+    let window = Window::from_millis(WINDOW_MS).unwrap();
+    let subject = Subject::new(part("w"), part("n"), part(identifier), window);
+    Request::new(subject, Limit::new(limit), Cost::new(cost).unwrap())
+}
+
+fn at(ms: u64) -> Now {
+    Now::new(1_000_000 + ms, ms)
+}
+
+fn explore(test: impl Fn() + Send + Sync + 'static) {
+    let mut config = shuttle::Config::new();
+    // A batch keeps its hundred items on the stack.
+    config.stack_size = 1 << 19;
+    let scheduler = shuttle::scheduler::PctScheduler::new(DEPTH, SCHEDULES);
+    shuttle::Runner::new(scheduler, config).run(test);
+}
+
+type Work = Box<dyn FnOnce() -> u64 + Send>;
+
+/// Runs all of them together and adds up what they return.
+fn together(work: Vec<Work>) -> u64 {
+    let threads: Vec<_> = work.into_iter().map(|work| thread::spawn(work)).collect();
+    threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+}
+
+fn singles(table: &Arc<Table>, ask: Request<'static>, now: Now, many: usize) -> u64 {
+    (0..many).map(|_| u64::from(table.decide(&ask, now).admitted())).sum()
+}
+
+#[test]
+fn a_new_subject_is_taken_in_once() {
+    explore(|| {
+        let table = tiny_table();
+        let work = (0..4).map(|_| {
+            let table = Arc::clone(&table);
+            Box::new(move || singles(&table, ask("a", 5, 1), at(0), 2)) as Work
+        });
+        assert_eq!(together(work.collect()), 5, "INV-4: eight tries, five units");
+        assert_eq!(table.subjects(), 1);
+        assert_eq!(table.counts().subjects_created, 1);
+    });
+}
+
+#[test]
+fn singles_and_batches_never_exceed_a_limit() {
+    explore(|| {
+        let table = tiny_table();
+        let batch = |first, second| {
+            let table = Arc::clone(&table);
+            Box::new(move || {
+                let items = [ask(first, 3, 1), ask(second, 3, 1)];
+                let admitted = |_| table.decide_all(&Batch::new(&items).unwrap(), at(0)).admitted();
+                (0..2).map(admitted).map(u64::from).sum::<u64>() * 2
+            }) as Work
+        };
+        let single = |identifier| {
+            let table = Arc::clone(&table);
+            Box::new(move || singles(&table, ask(identifier, 3, 1), at(0), 2)) as Work
+        };
+        let spent = together(vec![batch("a", "b"), batch("b", "a"), single("a"), single("b")]);
+        let left: u64 =
+            ["a", "b"].map(|id| table.decide(&ask(id, 3, 0), at(0)).remaining()).iter().sum();
+        assert_eq!(spent + left, 6, "INV-9, INV-10: all that is not spent is still there");
+    });
+}
+
+#[test]
+fn rollovers_lose_nothing() {
+    explore(|| {
+        let table = tiny_table();
+        let work = [990, 1_000, 1_990, 2_000].map(|ms| {
+            let table = Arc::clone(&table);
+            Box::new(move || singles(&table, ask("a", 100, 1), at(ms), 2)) as Work
+        });
+        assert_eq!(together(work.into()), 8, "there is room for all");
+        // Whatever the order, nothing is held that was not admitted, and no claim stays open.
+        let used = 100 - table.decide(&ask("a", 100, 0), at(2_000)).remaining();
+        assert!(used <= 8);
+        let cell = table.cell(ask("a", 1, 0).subject(), 1_002).unwrap();
+        assert_eq!(cell.claimed(), cell.mine(), "INV-10");
+    });
+}
+
+#[test]
+fn a_flood_never_forgets_what_is_near_its_limit() {
+    explore(|| {
+        let table = tiny_table();
+        let spent = Arc::new(AtomicU64::new(0));
+        assert_eq!(singles(&table, ask("hot", 4, 1), at(0), 3), 3);
+        let hot = {
+            let (table, spent) = (Arc::clone(&table), Arc::clone(&spent));
+            Box::new(move || {
+                spent.fetch_add(singles(&table, ask("hot", 4, 1), at(0), 3), Ordering::Relaxed);
+                0_u64
+            }) as Work
+        };
+        let flood = |names: [&'static str; 4]| {
+            let table = Arc::clone(&table);
+            Box::new(move || {
+                for name in names {
+                    let answer = table.decide(&ask(name, 100, 1), at(0));
+                    assert!(answer.admitted() || answer.denial() == Some(Denial::Memory));
+                }
+                0_u64
+            }) as Work
+        };
+        together(vec![hot, flood(["c", "d", "e", "f"]), flood(["g", "h", "c", "d"])]);
+        assert_eq!(spent.load(Ordering::Relaxed), 1, "one of four was left");
+        assert!(table.counts().subjects_evicted > 0, "the flood did push others out");
+    });
+}
+
+#[test]
+fn sweeps_drop_only_what_expired() {
+    explore(|| {
+        let table = tiny_table();
+        assert_eq!(singles(&table, ask("old", 1, 1), at(0), 1), 1);
+        let live = {
+            let table = Arc::clone(&table);
+            Box::new(move || singles(&table, ask("live", 3, 1), at(10_000), 2)) as Work
+        };
+        let again = {
+            let table = Arc::clone(&table);
+            Box::new(move || singles(&table, ask("old", 1, 1), at(10_000), 2)) as Work
+        };
+        let sweep = {
+            let table = Arc::clone(&table);
+            Box::new(move || {
+                (0..3).for_each(|_| {
+                    table.sweep(at(10_000));
+                });
+                0_u64
+            }) as Work
+        };
+        assert_eq!(together(vec![live, again, sweep]), 3, "two of three, and one of one");
+        assert_eq!(table.decide(&ask("live", 3, 0), at(10_000)).remaining(), 1);
+        assert!(!table.decide(&ask("old", 1, 1), at(10_000)).admitted(), "spent anew just now");
+    });
+}

@@ -1,0 +1,113 @@
+//! Rollover and clocks that misbehave: a budget comes back with time that passed, and
+//! with nothing else.
+
+use crate::support::{START_MS, request, table};
+use tidegate_limiter::{Now, Table};
+
+const WINDOW_MS: u64 = 1_000;
+const LIMIT: u64 = 10;
+
+/// Wall and monotonic clock, each `ms` after the start.
+fn clocks(wall_ms: i64, monotonic_ms: u64) -> Now {
+    Now::new(START_MS.checked_add_signed(wall_ms).unwrap(), 10_000_000 + monotonic_ms)
+}
+
+fn admitted(table: &Table, now: Now, tries: u64) -> u64 {
+    let admit = |_: &u64| table.decide(&request("a", LIMIT, WINDOW_MS, 1), now).admitted();
+    (0..tries).filter(admit).count() as u64
+}
+
+fn exhausted_table() -> Table {
+    let table = table();
+    assert_eq!(admitted(&table, clocks(500, 500), 20), LIMIT);
+    table
+}
+
+#[test]
+fn a_clock_that_steps_back_regains_nothing() {
+    for step_ms in [-1, -400, -1_000, -1_500, -2_000, -5_000, -60_000, -3_600_000, -86_400_000] {
+        let table = exhausted_table();
+        assert_eq!(admitted(&table, clocks(500 + step_ms, 501), 20), 0, "step {step_ms}");
+        // Back again, no time has passed.
+        assert_eq!(admitted(&table, clocks(500, 502), 20), 0, "back from {step_ms}");
+    }
+}
+
+#[test]
+fn a_clock_that_jumps_ahead_regains_nothing() {
+    for step_ms in [2_000, 5_000, 3_600_000, 86_400_000] {
+        let table = exhausted_table();
+        assert_eq!(admitted(&table, clocks(500 + step_ms, 501), 20), 0, "step {step_ms}");
+        assert_eq!(admitted(&table, clocks(500, 502), 20), 0, "back from {step_ms}");
+    }
+}
+
+#[test]
+fn a_clock_that_once_jumped_a_day_does_not_deny_for_a_day() {
+    for step_ms in [86_400_000, -86_400_000] {
+        let table = exhausted_table();
+        assert_eq!(admitted(&table, clocks(500 + step_ms, 501), 1), 0);
+        assert_eq!(admitted(&table, clocks(502, 502), 1), 0);
+        // Two windows of real time later everything has expired.
+        assert_eq!(admitted(&table, clocks(2_600, 2_600), 20), LIMIT);
+    }
+}
+
+#[test]
+fn a_late_request_is_decided_in_the_newest_cell() {
+    let table = table();
+    assert_eq!(admitted(&table, clocks(1_100, 1_100), 4), 4);
+    // The readings are from before the boundary, the decisions come after it.
+    assert_eq!(admitted(&table, clocks(900, 900), 20), LIMIT - 4);
+    assert_eq!(admitted(&table, clocks(-1_500, 10), 20), 0, "two windows late");
+    let answer = table.decide(&request("a", LIMIT, WINDOW_MS, 0), clocks(1_100, 1_100));
+    assert_eq!(answer.remaining(), 0, "no increment is lost");
+    assert_eq!(answer.reset_unix_ms(), START_MS + 2_000);
+}
+
+#[test]
+fn an_idle_subject_starts_from_nothing() {
+    for idle_ms in [2_000, 2_500, 10_000, 9_000_000] {
+        let table = exhausted_table();
+        assert_eq!(
+            admitted(&table, clocks(500 + idle_ms, 500 + idle_ms.unsigned_abs()), 20),
+            LIMIT
+        );
+    }
+}
+
+/// Turn numbers come again after 8,190 turns; nothing old may be met then.
+#[test]
+fn turns_come_round_without_leftovers() {
+    let table = table();
+    for sequence in 0..20_000 {
+        let now = clocks(sequence * 1_000 + 990, sequence.unsigned_abs() * 1_000 + 990);
+        let ask = request("a", LIMIT, WINDOW_MS, 5);
+        let answer = table.decide(&ask, now);
+        assert!(answer.admitted(), "in window {sequence}");
+        // All but nothing of the previous 5 has faded: floor(5 · 10 / 1000) is 0.
+        assert_eq!(answer.remaining(), 5, "in window {sequence}");
+        if sequence % 3 == 0 {
+            let cell = table.cell(ask.subject(), now.unix_ms() / WINDOW_MS).unwrap();
+            assert!(cell.observe_region(7, 5) && cell.acknowledge(5) && cell.observe_foreign(2));
+            assert_eq!((cell.peers(), cell.foreign(), cell.acked()), (2, 2, 5));
+        }
+    }
+}
+
+#[test]
+fn verbs_that_come_too_late_change_nothing() {
+    let table = table();
+    let ask = request("a", LIMIT, WINDOW_MS, 1);
+    assert!(table.decide(&ask, clocks(0, 0)).admitted());
+    let sequence = START_MS / WINDOW_MS;
+    let cell = table.cell(ask.subject(), sequence).unwrap();
+    assert!(table.decide(&ask, clocks(1_000, 1_000)).admitted());
+    assert!(cell.observe_foreign(3), "the previous cell is still merged");
+    assert_eq!(cell.foreign(), 3);
+    assert!(table.decide(&ask, clocks(2_000, 2_000)).admitted());
+    assert!(!cell.observe_foreign(9) && !cell.acknowledge(1) && !cell.observe_region(9, 1));
+    assert!(table.cell(ask.subject(), sequence).is_none());
+    let answer = table.decide(&ask, clocks(2_999, 2_999));
+    assert_eq!(answer.remaining(), LIMIT - 2);
+}

@@ -1,0 +1,14 @@
+//! The table as its users see it.
+#![cfg(not(any(loom, shuttle)))]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "what cannot be had fails the test that needs it"
+)]
+
+mod clock;
+mod contract;
+mod memory;
+mod model;
+mod support;
+mod threads;
