@@ -47,3 +47,12 @@ pub use request::{
 };
 pub use table::{Options, Table};
 pub use time::Now;
+
+/// How many cases a property test tries. Failures are repeated by their printed input, not by a
+/// file of seeds.
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
+fn cases(cases: u32) -> proptest::test_runner::Config {
+    let default = proptest::test_runner::Config::default();
+    proptest::test_runner::Config { cases, failure_persistence: None, ..default }
+}

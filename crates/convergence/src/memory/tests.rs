@@ -38,7 +38,8 @@ proptest! {
             *held = *total.max(held);
         }
         let mut region = MemoryRegion::default();
-        for (name, total) in sent.iter().rev().chain(again.iter().filter_map(|at| sent.get(*at))).chain(&sent) {
+        let repeated = again.iter().filter_map(|at| sent.get(*at));
+        for (name, total) in sent.iter().rev().chain(repeated).chain(&sent) {
             let answer = region.record(cell(1), component(*name), *total);
             prop_assert!(answer.recorded >= *total && answer.sum >= answer.recorded);
         }

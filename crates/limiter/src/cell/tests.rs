@@ -116,7 +116,7 @@ impl Cell {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::cases(2_000))]
 
     /// Monotonic: nothing that is told lowers a register (INV-1), and `acked <= mine` (INV-2).
     #[test]
@@ -137,7 +137,10 @@ proptest! {
 
     /// Commutative: any order comes to the same.
     #[test]
-    fn merging_is_commutative(told in proptest::collection::vec(any_told(), 1..20), turn in 0..20_usize) {
+    fn merging_is_commutative(
+        told in proptest::collection::vec(any_told(), 1..20),
+        turn in 0..20_usize,
+    ) {
         let mut other = told.clone();
         other.reverse();
         other.rotate_left(turn % told.len());

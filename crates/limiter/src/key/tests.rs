@@ -133,18 +133,23 @@ fn any_parts() -> impl Strategy<Value = [String; 3]> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::cases(20_000))]
 
     /// INV-34: distinct subjects have distinct encodings, identities and digests; equal ones equal.
     #[test]
-    fn names_are_injective(a in any_parts(), b in any_parts(), windows in (1_000..1_002_u64, 1_000..1_002_u64)) {
+    fn names_are_injective(
+        a in any_parts(),
+        b in any_parts(),
+        windows in (1_000..1_002_u64, 1_000..1_002_u64),
+    ) {
         let (first, second) = (subject(&a, windows.0), subject(&b, windows.1));
         let (mut x, mut y) = (Vec::new(), Vec::new());
         encode(&first, &mut x);
         encode(&second, &mut y);
         prop_assert_eq!(x == y, first == second);
         let secret = FleetSecret::default();
-        prop_assert_eq!(Digest::of(&first, &secret) == Digest::of(&second, &secret), first == second);
+        let digests = (Digest::of(&first, &secret), Digest::of(&second, &secret));
+        prop_assert_eq!(digests.0 == digests.1, first == second);
         let seed = Seed::from_bytes([5; 32]);
         let (m, n) = (Key::of(&first, &seed), Key::of(&second, &seed));
         prop_assert_eq!(m.identity() == n.identity() && windows.0 == windows.1, first == second);

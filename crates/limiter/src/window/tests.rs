@@ -88,13 +88,16 @@ fn fits_at(view: View, window: Window, cost: Cost, limit: Limit, at_ms: u64) -> 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::cases(4_000))]
 
     /// INV-5: the weight is the floor of the rational product.
     #[test]
-    fn weight_equals_rational_arithmetic(previous in any_count(), window in any_window(), share in 0.0..1.0_f64) {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "any point of the window will do")]
-        let elapsed_ms = ((window.as_millis() as f64) * share) as u64;
+    fn weight_equals_rational_arithmetic(
+        previous in any_count(),
+        window in any_window(),
+        point in any::<u64>(),
+    ) {
+        let elapsed_ms = point % window.as_millis();
         let weighted = u128::from(weigh(previous, window, elapsed_ms));
         let product = u128::from(previous) * u128::from(window.as_millis() - elapsed_ms);
         // floor(a / b) is the largest number whose product with b does not exceed a.
@@ -123,7 +126,11 @@ proptest! {
 
     /// Nothing panics or wraps at the edges, and a cost above the limit never fits.
     #[test]
-    fn a_cost_above_the_limit_is_denied(used in any::<u64>(), cost in any_cost(), limit in any_count()) {
+    fn a_cost_above_the_limit_is_denied(
+        used in any::<u64>(),
+        cost in any_cost(),
+        limit in any_count(),
+    ) {
         let limit = Limit::new(limit);
         if cost.get() > limit.get() {
             prop_assert!(!fits(used, cost, limit));

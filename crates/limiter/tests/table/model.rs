@@ -245,7 +245,11 @@ impl Pair {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 1_500,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     /// Singles, batches, rollovers, limit changes, clock steps, late requests, what is told by
     /// peers and regions, and sweeps: every answer is the model's.
