@@ -7,7 +7,7 @@
 
 use arrayvec::ArrayVec;
 
-use crate::answer::{Answer, BatchAnswer, Denial};
+use crate::answer::{Answer, BatchAnswer};
 use crate::counters::{count, count_many};
 use crate::ledger::{Ledger, Look, Terms};
 use crate::request::{BATCH_MAX, Request};
@@ -16,8 +16,8 @@ use crate::table::{Spot, Table};
 use crate::time::Now;
 use crate::window::fits;
 
-/// Times a batch starts again because a ledger was retired while it looked. After that it is
-/// denied as if reserved: "come back in a moment" is then the truth.
+/// Times a batch starts again because a ledger was retired while it looked: each takes an eviction
+/// at that moment. After that there is no room in memory for its subjects together.
 const MOVES_MAX: usize = 8;
 
 type Items<T> = ArrayVec<T, BATCH_MAX>;
@@ -46,11 +46,9 @@ pub(crate) fn decide(table: &Table, requests: &[Request<'_>], now: Now) -> Batch
         }
         count(&table.counters().mine().ledgers_moved);
     }
-    let items = requests.iter().map(|request| {
-        let refused = Answer::refuse(request, now);
-        Answer { denial: Some(Denial::Reserved), ..refused }
-    });
-    BatchAnswer { admitted: false, items: items.collect() }
+    count(&table.counters().mine().batches_denied);
+    let items = requests.iter().map(|request| table.refuse(request, now)).collect();
+    BatchAnswer { admitted: false, items }
 }
 
 fn find<'a>(table: &'a Table, request: &Request<'_>, now: Now) -> Option<Spot<'a>> {
@@ -157,11 +155,12 @@ fn report(
     now: Now,
 ) -> BatchAnswer {
     let mut answers = ArrayVec::new();
-    let mut fitted = 0;
+    let (mut fitted, mut begun) = (0, 0);
     for ((request, item), seen) in requests.iter().zip(items).zip(seen) {
         answers.push(match (seen, item) {
             (Seen::Fits(look), _) => {
                 fitted += 1;
+                begun += u64::from(look.first && request.cost.get() > 0);
                 let answer = Answer::admit(request, look, now);
                 // Nothing was spent in a batch that is denied: the cost is still there.
                 let undone = if admitted { 0 } else { request.cost.get() };
@@ -177,5 +176,8 @@ fn report(
         fitted,
     );
     count(if admitted { &counters.batches_admitted } else { &counters.batches_denied });
+    if admitted {
+        count_many(&counters.cells_begun, begun);
+    }
     BatchAnswer { admitted, items: answers }
 }

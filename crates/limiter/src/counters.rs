@@ -57,6 +57,8 @@ counters! {
     ledgers_moved,
     /// Denials that armed strict mode.
     strict_armed,
+    /// Cells to which something was admitted for the first time.
+    cells_begun,
     /// Subjects taken into the table.
     subjects_created,
     /// Subjects dropped after both of their cells had expired.

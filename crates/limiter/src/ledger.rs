@@ -256,3 +256,7 @@ impl Ledger {
         }
     }
 }
+
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
+mod tests;

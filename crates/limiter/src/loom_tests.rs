@@ -1,10 +1,15 @@
-//! Every interleaving, and every order in which memory may show itself, of small races.
+//! Small races, in every order in which threads may run and memory may show itself.
 //!
-//! Two threads are explored exhaustively, three with at most three preemptions. In these builds
-//! a claim is made by adding after the first lost race, so both ways of claiming are explored.
+//! loom explores two threads without a bound (up to its own partial-order reduction) and three
+//! with at most three preemptions. shuttle runs the same tests under random schedules, because
+//! loom was seen to reduce too much: it misses the race in `retire_keeps_what_is_claimed` that
+//! shuttle finds at once when the check for claims is taken out. In these builds a claim is made
+//! by adding after the first lost race, so both ways of claiming are explored.
 
-use loom::sync::Arc;
-use loom::thread;
+#[cfg(loom)]
+use loom::{sync::Arc, thread};
+#[cfg(shuttle)]
+use shuttle::{sync::Arc, thread};
 
 use crate::ledger::{Founding, Ledger, Terms, Verdict};
 use crate::register::Turn;
@@ -56,6 +61,12 @@ fn held(ledger: &Ledger, turn: Turn) -> (u64, u64) {
     (cell.claimed.read(turn), cell.mine.read(turn))
 }
 
+#[cfg(shuttle)]
+fn explore(_: Option<usize>, test: impl Fn() + Sync + Send + 'static) {
+    super::explore(test);
+}
+
+#[cfg(loom)]
 fn explore(preemptions: Option<usize>, test: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = preemptions;
@@ -182,9 +193,10 @@ fn rollover_vs_admit() {
 fn two_rollovers_vs_admit() {
     explore(Some(3), || {
         let (ledger, era) = ledger();
+        assert_eq!(admit(&ledger, era, terms(1, 1), at(10)), Some(true));
         let late = {
             let ledger = Arc::clone(&ledger);
-            thread::spawn(move || admit(&ledger, era, terms(1, 1), at(10)))
+            thread::spawn(move || admit(&ledger, era, terms(2, 1), at(10)))
         };
         // Both old cells are past: the late cost may go with its cell, but not into another one.
         let next = admit(&ledger, era, terms(5, 1), at(12)).unwrap();
@@ -224,7 +236,11 @@ fn evict_vs_admit() {
         let (ledger, era) = ledger();
         let evict = {
             let ledger = Arc::clone(&ledger);
-            thread::spawn(move || ledger.retire(|| true))
+            thread::spawn(move || {
+                // As a flood would: only what nothing was spent in.
+                let turn = ledger.position().turn();
+                ledger.retire(|| held(&ledger, turn) == (0, 0))
+            })
         };
         let admitted = admit(&ledger, era, terms(2, 1), at(10));
         let retired = evict.join().unwrap();
@@ -232,8 +248,8 @@ fn evict_vs_admit() {
             (Some(true), false) => {
                 assert_eq!(held(&ledger, ledger.position().turn()), (1, 1), "the claim kept it");
             }
-            // Admitted first, evicted after; or retired first, and the decision noticed.
-            (Some(true) | None, true) => {}
+            (None, true) => {}
+            (Some(true), true) => panic!("what was admitted is forgotten"),
             (None, false) => panic!("the ledger moved although nobody retired it"),
             (Some(false), _) => panic!("there was room"),
         }

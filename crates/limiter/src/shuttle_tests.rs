@@ -1,6 +1,10 @@
 //! Larger mixes than can be explored exhaustively, under schedules that a random search with
 //! probabilistic guarantees (PCT) chooses: the whole table, with its locks.
 
+/// The small races of the loom tests, under random schedules.
+#[path = "loom_tests.rs"]
+mod races;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use shuttle::sync::Arc;

@@ -149,6 +149,9 @@ impl Table {
                 spot.ledger.commit(claim, Terms::of(request), now);
                 let counters = self.counters.mine();
                 count(&counters.admitted_local);
+                if look.first && request.cost.get() > 0 {
+                    count(&counters.cells_begun);
+                }
                 if claim.races > 0 {
                     count_many(&counters.races_lost, claim.races.into());
                 }

@@ -78,10 +78,15 @@ impl ServeError {
 /// # Errors
 /// [`ServeError`], if it cannot begin. Nothing that happens later is an error.
 pub fn serve(args: &ServeArgs) -> Result<(), ServeError> {
+    check_key(args)?;
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run(args))
+}
+
+fn check_key(args: &ServeArgs) -> Result<(), ServeError> {
     if args.has_development_key() && !args.listen.ip().is_loopback() {
         return Err(ServeError::DevelopmentKeyExposed(args.listen));
     }
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run(args))
+    Ok(())
 }
 
 async fn run(args: &ServeArgs) -> Result<(), ServeError> {
@@ -180,13 +185,9 @@ impl fmt::Display for Farewell<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = self.door.limiter().counts();
         let denied = counts.denied_local + counts.denied_reserved + counts.denied_memory;
-        write!(
-            f,
-            "stopped: {} admitted, {denied} denied, {} refused (bad requests); {} subjects in memory",
-            counts.admitted_local,
-            self.door.refused(),
-            self.door.limiter().subjects(),
-        )?;
+        let (refused, subjects) = (self.door.refused(), self.door.limiter().subjects());
+        write!(f, "stopped: {} admitted, {denied} denied, ", counts.admitted_local)?;
+        write!(f, "{refused} refused (bad requests); subjects in memory: {subjects}")?;
         match self.open {
             0 => Ok(()),
             open => write!(f, "; connections cut off: {open}"),

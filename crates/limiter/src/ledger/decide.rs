@@ -32,6 +32,8 @@ pub(crate) struct Look {
     pub(crate) view: View,
     /// What the sliding window holds, by that view.
     pub(crate) used: u64,
+    /// Nothing was claimed in the current cell yet.
+    pub(crate) first: bool,
 }
 
 /// Room that a decision has taken. It must be committed or released.
@@ -41,8 +43,7 @@ pub(crate) struct Claim {
     pub(crate) era: u64,
     pub(crate) turn: Turn,
     pub(crate) cost: Cost,
-    /// Nothing was claimed in the cell before.
-    pub(crate) first: bool,
+    first: bool,
     /// Compare-and-swaps that were lost on the way.
     pub(crate) races: u32,
 }
@@ -83,10 +84,10 @@ impl Ledger {
     /// Looks without taking anything. `None` if the ledger is not the subject's any more.
     pub(crate) fn look(&self, era: u64, window: Window, now: Now) -> Option<Look> {
         let place = self.place(window, now);
-        let view = self.view(place.turn);
-        let look = Look { place, view, used: view.used(window, place.elapsed_ms) };
-        let closed = self.cell(place.turn).claimed.load().turn() == Turn::RETIRED;
-        (!closed && self.era() == era).then_some(look)
+        let claimed = self.cell(place.turn).claimed.load();
+        let count = if claimed.turn() == place.turn { claimed.count() } else { 0 };
+        let look = self.look_from(place, count, window);
+        (claimed.turn() != Turn::RETIRED && self.era() == era).then_some(look)
     }
 
     /// Takes the cost if it fits. INV-4: what is claimed in a cell never exceeds the limit of
@@ -174,7 +175,8 @@ impl Ledger {
             current: claimed + current.told(place.turn),
             previous: previous.claimed.read(before) + previous.told(before),
         };
-        Look { place, view, used: view.used(window, place.elapsed_ms) }
+        let used = view.used(window, place.elapsed_ms);
+        Look { place, view, used, first: claimed == 0 }
     }
 
     /// Adds first and checks after: needs no luck, and holds room for a moment that it may have

@@ -23,6 +23,8 @@ const EXPIRED_LOOKS: usize = 16;
 const LEAST_USED_LOOKS: usize = 32;
 /// Above this share of its limit, in 1/1024, a subject is never evicted to make room.
 const USE_SHARE_MAX: u64 = 512;
+/// Links allocated at a time.
+const GROWTH: usize = 1_024;
 /// No ledger.
 const NONE: u32 = u32::MAX;
 
@@ -83,11 +85,10 @@ impl Structure {
         }
     }
 
-    /// The most that [`bytes`](Self::bytes) can be for that many subjects. Vectors double when
-    /// they grow; each subject may belong to a workspace of its own.
+    /// The most that [`bytes`](Self::bytes) can be for that many subjects. The list of free
+    /// ledgers doubles when it grows; each subject may belong to a workspace of its own.
     pub(crate) fn bytes_max(subjects: usize) -> usize {
-        let lists = 2 * (size_of::<Link>() + size_of::<u32>());
-        subjects * (lists + account_bytes())
+        subjects * (size_of::<Link>() + 2 * size_of::<u32>() + account_bytes()) + 64
     }
 
     /// Bytes allocated here. A node of the tree holds up to eleven accounts and is at least about
@@ -160,7 +161,14 @@ impl Structure {
         let alone = Link { owner, before: at, after: at, tag };
         match self.links.get_mut(at as usize) {
             Some(link) => *link = alone,
-            None => self.links.push(alone),
+            None => {
+                if self.links.len() == self.links.capacity() {
+                    // By steps, not by doubling: the lists of a large table are not small.
+                    let rest = self.subjects_max - self.links.len();
+                    self.links.reserve_exact(GROWTH.min(rest));
+                }
+                self.links.push(alone);
+            }
         }
         let account = self.accounts.entry(owner).or_insert(Account { held: 0, hand: at });
         account.held += 1;

@@ -81,6 +81,22 @@ fn a_flood_cannot_push_out_a_subject_above_half_of_its_limit() {
     assert_eq!(table.decide(&hot, now(1)).remaining(), 3, "what it had spent is still known");
 }
 
+/// Closing the gaps that evictions leave in the index loses nobody.
+#[test]
+fn whoever_stays_is_still_found() {
+    let table = small_table();
+    // Full before they come, so that they probe past others who leave later.
+    flood(&table, "a", 5_000, (1_000, 1), now(0));
+    let names: Vec<_> = (0..200).map(|n| format!("exhausted-{n}")).collect();
+    let spend = |name: &String| table.decide(&ask("a", name, 1, 1), now(0)).denial();
+    assert!(names.iter().all(|name| spend(name).is_none()));
+    flood(&table, "a", 5_000, (1_000, 1), now(0));
+    assert!(names.iter().all(|name| spend(name) == Some(Denial::Limit)));
+    let counts = table.counts();
+    let gone = counts.subjects_evicted + counts.subjects_expired;
+    assert_eq!(counts.subjects_created - gone, table.subjects() as u64);
+}
+
 #[test]
 fn a_flood_of_exhausted_subjects_is_refused_and_says_so() {
     let table = small_table();

@@ -52,8 +52,15 @@ struct Cells {
     current: u64,
     previous: u64,
     touched_ms: u64,
-    told: u64,
+    peers: u64,
+    foreign: u64,
     told_before: u64,
+}
+
+impl Cells {
+    fn told(self) -> u64 {
+        self.peers + self.foreign
+    }
 }
 
 #[derive(Debug, Default)]
@@ -78,8 +85,9 @@ impl Model {
                     sequence,
                     current: 0,
                     previous: cells.current,
-                    told: 0,
-                    told_before: cells.told,
+                    peers: 0,
+                    foreign: 0,
+                    told_before: cells.told(),
                     touched_ms: cells.touched_ms.max(now.monotonic_ms()),
                 };
             }
@@ -98,7 +106,7 @@ impl Model {
         let window_ms = u128::from(WINDOWS_MS[ask.window]);
         let before = u128::from(cells.previous + cells.told_before);
         let weighted = before * (window_ms - u128::from(elapsed_ms)) / window_ms;
-        let effective = u128::from(cells.current + cells.told + earlier + ask.cost) + weighted;
+        let effective = u128::from(cells.current + cells.told() + earlier + ask.cost) + weighted;
         let room = u128::from(ask.limit).checked_sub(effective).filter(|_| ask.limit > 0);
         (room.map(|room| u64::try_from(room).unwrap()), cells)
     }
@@ -193,9 +201,10 @@ impl Pair {
         assert_eq!((handle.mine(), handle.claimed()), (cells.current, cells.current), "INV-10");
         assert!(handle.observe_region(peers + cells.current, cells.current));
         assert!(handle.observe_foreign(foreign));
-        let known = handle.peers() + handle.foreign();
-        assert!(known >= cells.told, "INV-1");
-        self.model.subjects.get_mut(&(ask.identifier, ask.window)).unwrap().told = known;
+        let cells = self.model.subjects.get_mut(&(ask.identifier, ask.window)).unwrap();
+        cells.peers = cells.peers.max(peers);
+        cells.foreign = cells.foreign.max(foreign);
+        assert_eq!((handle.peers(), handle.foreign()), (cells.peers, cells.foreign), "INV-1");
     }
 
     fn step(&mut self, step: Step) {

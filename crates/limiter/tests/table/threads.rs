@@ -34,7 +34,7 @@ fn one_hot_subject_admits_exactly_its_limit() {
     assert_eq!(together(work), 50_000);
     let counts = table.counts();
     assert_eq!((counts.admitted_local, counts.denied_local), (50_000, 50_000));
-    assert_eq!((counts.subjects_created, counts.denied_reserved), (1, 0));
+    assert_eq!((counts.subjects_created, counts.cells_begun, counts.denied_reserved), (1, 1, 0));
 }
 
 #[test]

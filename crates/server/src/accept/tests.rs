@@ -109,6 +109,21 @@ async fn a_client_that_does_not_read_loses_its_place() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_that_reads_slowly_is_waited_for() {
+    let (mut client, server) = duplex(64);
+    let mut server = Impatient::new(server);
+    let writer = tokio::spawn(async move { server.write_all(&[7; 640]).await });
+    for _ in 0..10 {
+        // Just in time, each time.
+        assert!(
+            timeout(stall::WRITE_DEADLINE * 9 / 10, std::future::pending::<()>()).await.is_err()
+        );
+        client.read_exact(&mut [0; 64]).await.unwrap();
+    }
+    assert!(writer.await.unwrap().is_ok());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_head_without_end_is_refused() {
     let connections = connections();
     let mut client = connect(&connections);

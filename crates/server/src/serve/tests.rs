@@ -10,9 +10,14 @@ fn args(root_key: &str) -> ServeArgs {
 
 #[test]
 fn the_key_that_everyone_knows_is_not_exposed() {
-    let error = serve(&args(DEVELOPMENT_KEY)).unwrap_err();
+    let error = check_key(&args(DEVELOPMENT_KEY)).unwrap_err();
     assert!(matches!(error, ServeError::DevelopmentKeyExposed(_)));
     assert!(error.to_string().contains("TIDEGATE_ROOT_KEY"));
+    assert!(check_key(&args("another")).is_ok());
+    for loopback in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1"] {
+        let args = ServeArgs { listen: loopback.parse().unwrap(), ..args(DEVELOPMENT_KEY) };
+        assert!(check_key(&args).is_ok(), "{loopback}");
+    }
 }
 
 #[test]

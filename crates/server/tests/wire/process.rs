@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use crate::support::{Client, LIMIT, Server, ask, tidegate};
 
-fn stderr_of(args: &[&str], code: i32) -> String {
-    let output = Server::run_to_end(args);
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(code), "{args:?}: {stderr}");
-    stderr
+/// What is said by a call that ends with `code`.
+fn said_by(args: &[&str], code: i32) -> String {
+    let (ended_with, said) = Server::run_to_end(args);
+    assert_eq!(ended_with, Some(code), "{args:?}: {said}");
+    said
 }
 
 #[test]
@@ -45,17 +45,17 @@ fn the_welcome_says_how_much_memory_there_is() {
 fn an_address_in_use_is_said_with_what_to_do() {
     let server = Server::start();
     let address = server.address.to_string();
-    let stderr = stderr_of(&["serve", "--listen", &address], 1);
-    assert!(stderr.contains(&format!("{address} is already in use")), "{stderr}");
-    assert!(stderr.contains("--listen 127.0.0.1:0"), "{stderr}");
+    let said = said_by(&["serve", "--listen", &address], 1);
+    assert!(said.contains(&format!("{address} is already in use")), "{said}");
+    assert!(said.contains("--listen 127.0.0.1:0"), "{said}");
 }
 
 #[test]
 fn the_key_that_everyone_knows_stays_on_this_machine() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
-        let stderr = stderr_of(&["serve", "--listen", address], 2);
-        assert!(stderr.contains("TIDEGATE_ROOT_KEY"), "{stderr}");
-        assert!(stderr.contains("127.0.0.1"), "{stderr}");
+        let said = said_by(&["serve", "--listen", address], 2);
+        assert!(said.contains("TIDEGATE_ROOT_KEY"), "{said}");
+        assert!(said.contains("127.0.0.1"), "{said}");
     }
 }
 
@@ -71,17 +71,15 @@ fn bad_values_are_refused_with_what_was_expected() {
         (&["sevre"], "serve"),
         (&[], "Usage"),
     ] {
-        let stderr = stderr_of(args, 2);
-        assert!(stderr.contains(expected), "{args:?}: {stderr}");
+        let said = said_by(args, 2);
+        assert!(said.contains(expected), "{args:?}: {said}");
     }
 }
 
 #[test]
 fn help_teaches_with_an_example() {
     for args in [&["--help"][..], &["serve", "--help"]] {
-        let output = Server::run_to_end(args);
-        assert!(output.status.success());
-        let text = String::from_utf8(output.stdout).unwrap();
+        let text = said_by(args, 0);
         assert!(text.contains("Examples:\n  tidegate serve\n"), "{text}");
     }
 }

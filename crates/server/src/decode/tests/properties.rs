@@ -120,7 +120,10 @@ proptest! {
             Err(errors) => prop_assert!((1..=ERRORS_MAX).contains(&errors.len())),
         }
         match MultiLimitBody::read(body.as_bytes()).unwrap().parse() {
-            Ok(items) => prop_assert!((1..=100).contains(&items.len()) && items.iter().all(in_range)),
+            Ok(items) => {
+                prop_assert!((1..=100).contains(&items.len()));
+                prop_assert!(items.iter().all(in_range), "{:?}", items);
+            }
             Err(errors) => prop_assert!((1..=ERRORS_MAX).contains(&errors.len())),
         }
     }

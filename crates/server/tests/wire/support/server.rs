@@ -1,14 +1,25 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use super::{Client, DEADLINE, eventually};
 
+/// A child process; killed when dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A running `tidegate serve`; killed when dropped.
 pub(crate) struct Server {
-    child: Child,
+    child: Running,
     pub(crate) address: SocketAddr,
     key: String,
     said: Arc<Mutex<Vec<String>>>,
@@ -29,9 +40,14 @@ impl Server {
         Self::start_with(&mut tidegate(&["serve", "--listen", "127.0.0.1:0"]), "tidegate_dev")
     }
 
-    /// Runs what fails at once.
-    pub(crate) fn run_to_end(args: &[&str]) -> Output {
-        tidegate(args).output().unwrap()
+    /// Runs what ends by itself; gives its exit code, and what it said on both outputs.
+    pub(crate) fn run_to_end(args: &[&str]) -> (Option<i32>, String) {
+        let mut child = Running(tidegate(args).spawn().unwrap());
+        let status = eventually(DEADLINE, || child.0.try_wait().unwrap());
+        let mut said = String::new();
+        child.0.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        child.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        (status.code(), said)
     }
 
     pub(crate) fn start_with(command: &mut Command, key: &str) -> Self {
@@ -47,9 +63,9 @@ impl Server {
     }
 
     fn start_heard_until(command: &mut Command, key: &str, last: Option<&'static str>) -> Self {
-        let mut child = command.spawn().unwrap();
+        let mut child = Running(command.spawn().unwrap());
         let said = Arc::new(Mutex::new(Vec::new()));
-        let (stdout, lines) = (child.stdout.take().unwrap(), Arc::clone(&said));
+        let (stdout, lines) = (child.0.stdout.take().unwrap(), Arc::clone(&said));
         let reader = std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 let is_last = last.is_some_and(|last| line.contains(last));
@@ -87,7 +103,7 @@ impl Server {
             }
             if has_ended {
                 let mut stderr = String::new();
-                self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+                self.child.0.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
                 panic!("ended without saying {text:?}: {stderr}");
             }
             None
@@ -96,20 +112,12 @@ impl Server {
 
     /// Sends a signal by its name.
     pub(crate) fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
+        let pid = self.child.0.id().to_string();
         let sent = Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap();
         assert!(sent.success());
     }
 
     pub(crate) fn wait_for_end(&mut self) -> ExitStatus {
-        eventually(DEADLINE, || self.child.try_wait().unwrap())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        eventually(DEADLINE, || self.child.0.try_wait().unwrap())
     }
 }
