@@ -45,7 +45,7 @@ pub(crate) struct Usage {
     total: u64,
     /// Spent by anyone, the hypervisor's theft included.
     busy: u64,
-    /// Spent by this process.
+    /// Spent by this process and those it started.
     own: u64,
 }
 
@@ -64,12 +64,13 @@ impl Usage {
         let total = ticks.iter().sum::<u64>();
         let idle = ticks.iter().skip(3).take(2).sum::<u64>();
         let own = fs::read_to_string("/proc/self/stat").ok()?;
-        // The name, in brackets, may hold spaces; utime and stime are fields 14 and 15.
+        // The name, in brackets, may hold spaces; fields 14 to 17 are this process's time and its
+        // children's, as user and in the kernel.
         let (_, fields) = own.rsplit_once(')')?;
         let own = fields
             .split_whitespace()
             .skip(11)
-            .take(2)
+            .take(4)
             .map_while(|field| field.parse::<u64>().ok())
             .sum();
         Some(Self { total, busy: total - idle, own })

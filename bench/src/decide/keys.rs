@@ -11,7 +11,7 @@ pub(crate) const NAMESPACE: usize = 12;
 /// Bytes of an identifier.
 pub(crate) const IDENTIFIER: usize = 24;
 /// Bytes of all three.
-pub(crate) const KEY_BYTES: usize = WORKSPACE + NAMESPACE + IDENTIFIER;
+const KEY_BYTES: usize = WORKSPACE + NAMESPACE + IDENTIFIER;
 
 /// Keys of one workspace: 1,000 workspaces hold a million keys.
 const KEYS_PER_WORKSPACE: usize = 1_000;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::contestant::{Setup, Stretch, WINDOW_MS};
 use super::field;
-use super::keys::{KEY_BYTES, Script};
+use super::keys::Script;
 use crate::{Failure, machine};
 
 /// How many subjects.
@@ -47,11 +47,6 @@ impl Filled {
     pub(crate) fn accounted(&self) -> Option<f64> {
         let (subjects, bytes) = self.accounted?;
         Some(bytes as f64 / subjects as f64)
-    }
-
-    /// Accounted bytes for each subject, without the text of its key.
-    pub(crate) fn beside_key(&self) -> Option<f64> {
-        Some(self.accounted()? - KEY_BYTES as f64)
     }
 }
 

@@ -37,6 +37,10 @@ pub(crate) struct Args {
     /// Questions per round and thread; without it, each workload's own number.
     #[arg(long)]
     decisions: Option<u64>,
+    /// Keys instead of each workload's own number (hot and denied keep their one): shows how the
+    /// cost grows with the memory that is touched. The targets are not meant for it.
+    #[arg(long)]
+    keys: Option<usize>,
     /// Only these workloads: hot, uniform, zipf, denied, uniform+prev, batch5, memory.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
@@ -97,8 +101,8 @@ fn check_names(args: &Args) -> Result<(), Failure> {
     if let Some(name) = unknown {
         return Err(format!("no contestant {name}; there are {}", field::NAMES.join(", ")).into());
     }
-    if args.rounds == 0 || args.decisions == Some(0) {
-        return Err("at least one round of one decision".into());
+    if args.rounds == 0 || args.decisions == Some(0) || args.keys == Some(0) {
+        return Err("at least one round of one decision on one key".into());
     }
     Ok(())
 }
@@ -132,6 +136,9 @@ fn measure_all(args: &Args) -> Result<Vec<Measured>, Failure> {
     for workload in workload::all().into_iter().filter(|one| wanted(&args.only, one.name)) {
         let mut workload = if args.smoke { workload.tiny() } else { workload };
         workload.questions = args.decisions.unwrap_or(workload.questions);
+        if let Some(keys) = args.keys.filter(|_| workload.setup.keys > 1) {
+            workload.setup.keys = keys;
+        }
         all.extend(rounds::measure(&workload, plan)?);
     }
     Ok(all)
@@ -187,17 +194,14 @@ fn print_memory(filled: &[(&'static str, Filled)], case: &str) {
         return;
     }
     println!();
-    let headings =
-        ["case", "contestant", "resident bytes/subject", "accounted", "accounted beside key text"];
+    let headings = ["case", "contestant", "resident bytes/subject", "accounted bytes/subject"];
     let mut table = Table::new(&headings);
-    let tell = |bytes: Option<f64>| bytes.map_or_else(String::new, |bytes| format!("{bytes:.1}"));
     for (name, filled) in filled {
         table.row(vec![
             case.to_owned(),
             (*name).to_owned(),
             format!("{:.0}", filled.resident()),
-            tell(filled.accounted()),
-            tell(filled.beside_key()),
+            filled.accounted().map_or_else(String::new, |bytes| format!("{bytes:.1}")),
         ]);
     }
     table.print(2);

@@ -51,7 +51,7 @@ impl Contestant for GovernorString {
     #[inline(always)]
     fn decide(&self, script: &Script, at: usize, (): ()) -> bool {
         let Some(key) = script.key(at) else { return false };
-        black_box(self.0.check_key(&joined(key))).is_ok()
+        black_box(&self.0.check_key(&joined(key))).is_ok()
     }
 }
 
@@ -74,7 +74,7 @@ impl Contestant for GovernorU128 {
     #[inline(always)]
     fn decide(&self, script: &Script, at: usize, (): ()) -> bool {
         let Some(key) = script.key(at) else { return false };
-        black_box(self.0.check_key(&super::digest::digest(key))).is_ok()
+        black_box(&self.0.check_key(&super::digest::digest(key))).is_ok()
     }
 }
 
@@ -118,7 +118,7 @@ impl Contestant for Limitador {
         let context = Context::from(values);
         let namespace = Namespace::from(key.namespace);
         let result = self.0.check_rate_limited_and_update(&namespace, &context, 1);
-        black_box(result).is_ok_and(|result| !result.limited)
+        black_box(&result).as_ref().is_ok_and(|result| !result.limited)
     }
 }
 
@@ -151,6 +151,6 @@ impl Contestant for Throttlecrab {
         let Ok(mut limiter) = self.limiter.lock() else { return false };
         let result = limiter.rate_limit(&key, self.limit, self.limit, 60, 1, now);
         drop(limiter);
-        black_box(result).is_ok_and(|(allowed, _)| allowed)
+        black_box(&result).as_ref().is_ok_and(|(allowed, _)| *allowed)
     }
 }

@@ -1,8 +1,6 @@
 //! What the caller gets back. A denial is an answer, not an error.
 
-use arrayvec::ArrayVec;
-
-use crate::request::{BATCH_MAX, Request};
+use crate::request::Request;
 use crate::window::{View, earliest_fit_ms};
 
 /// Why a request was denied.
@@ -94,10 +92,10 @@ impl Answer {
 }
 
 /// The verdict on a batch and on each of its items, in the order given.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchAnswer {
     pub(crate) admitted: bool,
-    pub(crate) items: ArrayVec<Answer, BATCH_MAX>,
+    pub(crate) items: Vec<Answer>,
 }
 
 impl BatchAnswer {

@@ -8,8 +8,7 @@
 use arrayvec::ArrayVec;
 
 use crate::answer::{Answer, BatchAnswer};
-use crate::counters::{count, count_many};
-use crate::ledger::{Ledger, Look, Terms};
+use crate::ledger::{Look, Terms};
 use crate::request::{BATCH_MAX, Request};
 use crate::reserve::{Held, Reserved, Want};
 use crate::table::{Spot, Table};
@@ -20,144 +19,125 @@ use crate::window::fits;
 /// at that moment. After that there is no room in memory for its subjects together.
 const MOVES_MAX: usize = 8;
 
+/// Large when full, so it stays where it is and is lent.
 type Items<T> = ArrayVec<T, BATCH_MAX>;
 
-/// One item of a batch: where its subject is, and what earlier items of the batch take there.
+/// One item of a batch: where its subject is, and what became of it so far.
 struct Item<'a, 'r> {
     request: &'r Request<'r>,
-    spot: Spot<'a>,
+    /// `None` if there is no memory for the subject.
+    spot: Option<Spot<'a>>,
+    /// What earlier items of the batch take from the same subject.
     earlier: u64,
+    seen: Seen,
 }
 
-/// What the first look or the reservations came to for an item.
+/// What the first look or the reservation of an item saw.
 #[derive(Clone, Copy)]
 enum Seen {
     Fits(Look),
     Denied(Look),
-    /// There is no memory for the subject.
-    Refused,
+    Nothing,
 }
 
-pub(crate) fn decide(table: &Table, requests: &[Request<'_>], now: Now) -> BatchAnswer {
+/// A ledger was retired or used again while the batch looked at it.
+struct Moved;
+
+pub(crate) fn decide(table: &Table, requests: &[Request<'_>], now: Now, answer: &mut BatchAnswer) {
+    let mut items: Items<Item<'_, '_>> = ArrayVec::new();
     for _ in 0..MOVES_MAX {
-        let items: Items<_> = requests.iter().map(|request| find(table, request, now)).collect();
-        if let Some(answer) = decide_items(table, requests, items, now) {
-            return answer;
+        items.clear();
+        for request in requests {
+            let spot = table.find_or_seat(&request.subject, now);
+            let earlier = earlier(&items, spot);
+            items.push(Item { request, spot, earlier, seen: Seen::Nothing });
         }
-        count(&table.counters().mine().ledgers_moved);
+        if let Ok(admitted) = decide_items(table, &mut items, now) {
+            return report(table, &items, admitted, now, answer);
+        }
+        table.counters().mine().count(|all| &all.ledgers_moved);
     }
-    count(&table.counters().mine().batches_denied);
-    let items = requests.iter().map(|request| table.refuse(request, now)).collect();
-    BatchAnswer { admitted: false, items }
-}
-
-fn find<'a>(table: &'a Table, request: &Request<'_>, now: Now) -> Option<Spot<'a>> {
-    table.find_or_seat(&request.subject, now)
-}
-
-/// `None` if a ledger moved.
-fn decide_items(
-    table: &Table,
-    requests: &[Request<'_>],
-    spots: Items<Option<Spot<'_>>>,
-    now: Now,
-) -> Option<BatchAnswer> {
-    let mut items: Items<Option<Item<'_, '_>>> = ArrayVec::new();
-    for (request, spot) in requests.iter().zip(spots) {
-        let item = spot.map(|spot| Item { request, spot, earlier: 0 });
-        items.push(item);
-    }
-    count_earlier(&mut items);
-    let mut seen = first_look(&items, now)?;
-    let all_fit = seen.iter().all(|seen| matches!(seen, Seen::Fits(_)));
-    let admitted = all_fit && reserve_and_commit(table, &items, &mut seen, now)?;
-    Some(report(table, requests, (&items, &seen), admitted, now))
+    table.counters().mine().count(|all| &all.batches_denied);
+    answer.admitted = false;
+    answer.items.clear();
+    answer.items.extend(requests.iter().map(|request| table.refuse(request, now)));
 }
 
 /// Duplicated subjects count in the order given.
-fn count_earlier(items: &mut [Option<Item<'_, '_>>]) {
-    for at in 1..items.len() {
-        let (before, rest) = items.split_at_mut(at);
-        let Some(Some(item)) = rest.first_mut() else { continue };
-        let same = before.iter().flatten().filter(|other| other.is_at(item.spot.ledger));
-        item.earlier = same.map(|other| other.request.cost.get()).sum();
+fn earlier(items: &[Item<'_, '_>], spot: Option<Spot<'_>>) -> u64 {
+    let Some(spot) = spot else { return 0 };
+    let same =
+        |item: &&Item<'_, '_>| item.spot.is_some_and(|other| other.ledger.is_same(&spot.ledger));
+    items.iter().filter(same).map(|item| item.request.cost.get()).sum()
+}
+
+/// Whether the batch is admitted. Leaves in each item what was seen of it.
+fn decide_items(table: &Table, items: &mut [Item<'_, '_>], now: Now) -> Result<bool, Moved> {
+    for item in items.iter_mut() {
+        item.look(now)?;
+    }
+    if items.iter().all(|item| matches!(item.seen, Seen::Fits(_))) {
+        reserve_and_commit(table, items, now)
+    } else {
+        Ok(false)
     }
 }
 
 impl Item<'_, '_> {
-    fn is_at(&self, ledger: &Ledger) -> bool {
-        std::ptr::eq(self.spot.ledger, ledger)
-    }
-
-    fn want(&self) -> Want<'_> {
-        let Spot { ledger, era } = self.spot;
-        Want { ledger, era, terms: Terms::of(self.request) }
-    }
-
     /// Evaluates without taking anything, as if the earlier items of the batch were admitted.
-    fn look(&self, now: Now) -> Option<Seen> {
+    fn look(&mut self, now: Now) -> Result<(), Moved> {
+        let Some(Spot { ledger, era }) = self.spot else { return Ok(()) };
         let terms = Terms::of(self.request);
-        let mut look = self.spot.ledger.look(self.spot.era, terms.window, now)?;
+        let mut look = ledger.look(era, terms.window, now).ok_or(Moved)?;
         look.used = look.used.saturating_add(self.earlier);
         look.view.current = look.view.current.saturating_add(self.earlier);
         let fit = fits(look.used, terms.cost, terms.limit);
-        Some(if fit { Seen::Fits(look) } else { Seen::Denied(look) })
+        self.seen = if fit { Seen::Fits(look) } else { Seen::Denied(look) };
+        Ok(())
     }
 }
 
-/// Evaluates every item. `None` if a ledger moved.
-fn first_look(items: &[Option<Item<'_, '_>>], now: Now) -> Option<Items<Seen>> {
-    let look = |item: &Option<Item<'_, '_>>| match item {
-        Some(item) => item.look(now),
-        None => Some(Seen::Refused),
-    };
-    items.iter().map(look).collect()
-}
-
-/// Reserves every item; commits all or releases all. `None` if a ledger moved.
-fn reserve_and_commit(
-    table: &Table,
-    items: &[Option<Item<'_, '_>>],
-    seen: &mut [Seen],
-    now: Now,
-) -> Option<bool> {
-    let mut wants: Items<(usize, Want<'_>)> = items
-        .iter()
-        .enumerate()
-        .filter_map(|(at, item)| Some((at, item.as_ref()?.want())))
-        .collect();
-    // Stable: duplicates stay in the order given.
-    wants.sort_by_key(|(_, want)| std::ptr::from_ref(want.ledger).addr());
-    let mut held = Held::default();
-    for (at, want) in wants {
-        let verdict = held.reserve(want, now);
-        let Some(seen) = seen.get_mut(at) else { continue };
-        match verdict {
-            Reserved::Held(look) => *seen = Seen::Fits(look),
-            Reserved::Denied(look) => {
-                *seen = Seen::Denied(look);
-                count(&table.counters().mine().reservations_denied);
-                return Some(false);
-            }
-            Reserved::Moved => return None,
+/// Reserves every item; commits all or releases all.
+fn reserve_and_commit(table: &Table, items: &mut [Item<'_, '_>], now: Now) -> Result<bool, Moved> {
+    let mut wants: Items<(usize, Want<'_>)> = ArrayVec::new();
+    for (at, item) in items.iter().enumerate() {
+        if let Some(Spot { ledger, era }) = item.spot {
+            wants.push((at, Want { ledger, era, terms: Terms::of(item.request) }));
         }
     }
-    held.commit(now);
-    Some(true)
+    // Duplicates stay in the order given.
+    wants.sort_unstable_by_key(|(at, want)| (want.ledger.address(), *at));
+    let mut held = Held::default();
+    for (at, want) in wants {
+        let reserved = held.reserve(want, now);
+        let Some(item) = items.get_mut(at) else { continue };
+        match reserved {
+            Reserved::Held(look) => item.seen = Seen::Fits(look),
+            Reserved::Denied(look) => {
+                item.seen = Seen::Denied(look);
+                table.counters().mine().count(|all| &all.reservations_denied);
+                return Ok(false);
+            }
+            Reserved::Moved => return Err(Moved),
+        }
+    }
+    held.commit();
+    Ok(true)
 }
 
 /// The answers, in the order of the requests, and the counts.
 fn report(
     table: &Table,
-    requests: &[Request<'_>],
-    (items, seen): (&[Option<Item<'_, '_>>], &[Seen]),
+    items: &[Item<'_, '_>],
     admitted: bool,
     now: Now,
-) -> BatchAnswer {
-    let mut answers = ArrayVec::new();
+    answer: &mut BatchAnswer,
+) {
     let (mut fitted, mut begun) = (0, 0);
-    for ((request, item), seen) in requests.iter().zip(items).zip(seen) {
-        answers.push(match (seen, item) {
+    answer.admitted = admitted;
+    answer.items.clear();
+    for Item { request, spot, seen, .. } in items {
+        answer.items.push(match (seen, spot) {
             (Seen::Fits(look), _) => {
                 fitted += 1;
                 begun += u64::from(look.first && request.cost.get() > 0);
@@ -166,18 +146,17 @@ fn report(
                 let undone = if admitted { 0 } else { request.cost.get() };
                 Answer { remaining: answer.remaining.saturating_add(undone), ..answer }
             }
-            (Seen::Denied(look), Some(item)) => table.deny(&item.spot, request, look, now),
-            (Seen::Refused, _) | (Seen::Denied(_), None) => table.refuse(request, now),
+            (Seen::Denied(look), Some(spot)) => table.deny(spot, request, look, now),
+            (Seen::Nothing, _) | (Seen::Denied(_), None) => table.refuse(request, now),
         });
     }
     let counters = table.counters().mine();
-    count_many(
-        if admitted { &counters.admitted_local } else { &counters.batch_items_undone },
-        fitted,
-    );
-    count(if admitted { &counters.batches_admitted } else { &counters.batches_denied });
     if admitted {
-        count_many(&counters.cells_begun, begun);
+        counters.count(|all| &all.batches_admitted);
+        counters.count_many(|all| &all.admitted_local, fitted);
+        counters.count_many(|all| &all.cells_begun, begun);
+    } else {
+        counters.count(|all| &all.batches_denied);
+        counters.count_many(|all| &all.batch_items_undone, fitted);
     }
-    BatchAnswer { admitted, items: answers }
 }

@@ -2,78 +2,142 @@
 
 use crate::register::{Register, Turn, Word, Write};
 
-/// The registers of a cell, one cache line. `view = claimed + peers + foreign`.
+/// What a decision swaps.
 #[derive(Debug)]
-pub(crate) struct Cell {
-    /// `mine` plus what batches in flight have reserved: the word that decisions swap. Never
-    /// leaves the process.
-    pub(crate) claimed: Register,
-    /// Cost that this process has admitted.
-    pub(crate) mine: Register,
-    /// What the regional store has recorded of `mine`: says what is dirty, no decision reads it.
-    pub(crate) acked: Register,
-    /// What the other processes of the region have recorded.
-    pub(crate) peers: Register,
-    /// The largest regional sum the store has reported: the only thing a region publishes.
-    pub(crate) confirmed: Register,
-    /// What other regions have published. Never published again.
-    pub(crate) foreign: Register,
-    /// How much of `confirmed` the global store holds.
-    pub(crate) published: Register,
-    /// Until when, on the monotonic clock, the view counts as fresh.
-    pub(crate) fresh_until: Register,
+pub(crate) struct Spent {
+    claimed: Register,
+    mine: Register,
 }
 
-impl Cell {
+/// What a decision adds to it.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    peers: Register,
+    foreign: Register,
+}
+
+/// What no decision reads.
+#[derive(Debug)]
+pub(crate) struct Marks {
+    acked: Register,
+    confirmed: Register,
+    published: Register,
+    fresh_until: Register,
+    reserved: Register,
+}
+
+impl Spent {
     pub(crate) fn new(turn: Turn) -> Self {
-        let zero = || Register::new(Word::new(turn, 0));
+        Self { claimed: zero(turn), mine: zero(turn) }
+    }
+}
+
+impl Heard {
+    pub(crate) fn new(turn: Turn) -> Self {
+        Self { peers: zero(turn), foreign: zero(turn) }
+    }
+}
+
+impl Marks {
+    pub(crate) fn new(turn: Turn) -> Self {
         Self {
-            claimed: zero(),
-            mine: zero(),
-            acked: zero(),
-            peers: zero(),
-            confirmed: zero(),
-            foreign: zero(),
-            published: zero(),
-            fresh_until: zero(),
+            acked: zero(turn),
+            confirmed: zero(turn),
+            published: zero(turn),
+            fresh_until: zero(turn),
+            reserved: zero(turn),
+        }
+    }
+}
+
+impl Marks {
+    /// Whether no batch holds anything, in whatever turn.
+    #[inline]
+    pub(crate) fn has_no_reservations(&self) -> bool {
+        self.reserved.load().count() == 0
+    }
+}
+
+fn zero(turn: Turn) -> Register {
+    Register::new(Word::new(turn, 0))
+}
+
+/// The registers of a cell. `view = claimed + peers + foreign`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cell<'a> {
+    /// `mine` plus what is in flight: the word that decisions swap. Never leaves the process.
+    pub(crate) claimed: &'a Register,
+    /// Cost that this process has admitted.
+    pub(crate) mine: &'a Register,
+    /// What the regional store has recorded of `mine`: says what is dirty, no decision reads it.
+    pub(crate) acked: &'a Register,
+    /// What the other processes of the region have recorded.
+    pub(crate) peers: &'a Register,
+    /// The largest regional sum the store has reported: the only thing a region publishes.
+    pub(crate) confirmed: &'a Register,
+    /// What other regions have published. Never published again.
+    pub(crate) foreign: &'a Register,
+    /// How much of `confirmed` the global store holds.
+    pub(crate) published: &'a Register,
+    /// Until when, on the monotonic clock, the view counts as fresh.
+    pub(crate) fresh_until: &'a Register,
+    /// What of `claimed` batches in flight hold. Says why a request is denied; no verdict depends
+    /// on it.
+    pub(crate) reserved: &'a Register,
+}
+
+impl<'a> Cell<'a> {
+    #[inline]
+    pub(crate) fn of(spent: &'a Spent, heard: &'a Heard, marks: &'a Marks) -> Self {
+        Self {
+            claimed: &spent.claimed,
+            mine: &spent.mine,
+            acked: &marks.acked,
+            peers: &heard.peers,
+            confirmed: &marks.confirmed,
+            foreign: &heard.foreign,
+            published: &marks.published,
+            fresh_until: &marks.fresh_until,
+            reserved: &marks.reserved,
         }
     }
 
-    fn registers(&self) -> [&Register; 8] {
+    fn registers(self) -> [&'a Register; 9] {
         [
-            &self.claimed,
-            &self.mine,
-            &self.acked,
-            &self.peers,
-            &self.confirmed,
-            &self.foreign,
-            &self.published,
-            &self.fresh_until,
+            self.claimed,
+            self.mine,
+            self.acked,
+            self.peers,
+            self.confirmed,
+            self.foreign,
+            self.published,
+            self.fresh_until,
+            self.reserved,
         ]
     }
 
     /// Begins a turn in every register that nobody has written to in it yet. Decisions do not
     /// wait for it; it keeps a leftover from being met again when turn numbers repeat.
-    pub(crate) fn begin(&self, turn: Turn) {
+    pub(crate) fn begin(self, turn: Turn, alive: impl Fn() -> bool) {
         for register in self.registers() {
-            register.begin(turn);
+            register.begin(turn, &alive);
         }
     }
 
     /// Empties the cell of a ledger that nobody can reach.
-    pub(crate) fn reset(&self, turn: Turn) {
+    pub(crate) fn reset(self, turn: Turn) {
         for register in self.registers() {
             register.store(Word::new(turn, 0));
         }
     }
 
     /// What other processes and other regions have used, as far as this process was told.
-    pub(crate) fn told(&self, turn: Turn) -> u64 {
+    pub(crate) fn told(self, turn: Turn) -> u64 {
         self.peers.read(turn).saturating_add(self.foreign.read(turn))
     }
 
     /// Whether a reservation is in flight, or an admission that has not reached `mine` yet.
-    pub(crate) fn has_claims(&self) -> bool {
+    pub(crate) fn has_claims(self) -> bool {
         let claimed = self.claimed.load();
         claimed.count() != self.mine.read(claimed.turn())
     }
@@ -81,13 +145,13 @@ impl Cell {
     // The verbs. `alive` says whether the turn is still the current or the previous one.
 
     /// The store has `recorded` this much of what this process sent.
-    pub(crate) fn acknowledge(&self, turn: Turn, alive: impl Fn() -> bool, recorded: u64) -> Write {
+    pub(crate) fn acknowledge(self, turn: Turn, alive: impl Fn() -> bool, recorded: u64) -> Write {
         self.acked.raise(turn, alive, recorded.min(self.mine.read(turn)))
     }
 
     /// The store's sum, of which `recorded` is this process's own.
     pub(crate) fn observe_region(
-        &self,
+        self,
         turn: Turn,
         alive: impl Fn() -> bool,
         (sum, recorded): (u64, u64),
@@ -100,7 +164,7 @@ impl Cell {
 
     /// The own region has published this much: what of it is not claimed here, peers have used.
     pub(crate) fn observe_own_region(
-        &self,
+        self,
         turn: Turn,
         alive: impl Fn() -> bool,
         published: u64,
@@ -109,7 +173,7 @@ impl Cell {
     }
 
     /// The sum of what the other regions have published.
-    pub(crate) fn observe_foreign(&self, turn: Turn, alive: impl Fn() -> bool, sum: u64) -> Write {
+    pub(crate) fn observe_foreign(self, turn: Turn, alive: impl Fn() -> bool, sum: u64) -> Write {
         self.foreign.raise(turn, alive, sum)
     }
 }

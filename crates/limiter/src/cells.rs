@@ -10,13 +10,13 @@ use crate::register::{Turn, Write};
 /// A handle may outlive its cell: a verb that comes too late changes nothing and returns `false`.
 #[derive(Clone, Copy, Debug)]
 pub struct CellHandle<'a> {
-    ledger: &'a Ledger,
+    ledger: Ledger<'a>,
     era: u64,
     turn: Turn,
 }
 
 impl<'a> CellHandle<'a> {
-    pub(crate) fn new(ledger: &'a Ledger, era: u64, sequence: u64) -> Option<Self> {
+    pub(crate) fn new(ledger: Ledger<'a>, era: u64, sequence: u64) -> Option<Self> {
         let turn = ledger.turn_of(sequence)?;
         (ledger.era() == era).then_some(Self { ledger, era, turn })
     }
@@ -95,19 +95,19 @@ impl<'a> CellHandle<'a> {
 
     /// The regional store's sum, of which `recorded` is this process's own.
     pub fn observe_region(&self, sum: u64, recorded: u64) -> bool {
-        let reply = (sum, recorded);
-        self.done(self.ledger.cell(self.turn).observe_region(self.turn, || self.alive(), reply))
+        let (cell, reply) = (self.ledger.cell(self.turn), (sum, recorded));
+        self.heard(cell.observe_region(self.turn, || self.alive(), reply))
     }
 
     /// The own region has published this total. Raises `peers` by what is not claimed here.
     pub fn observe_own_region(&self, published: u64) -> bool {
         let cell = self.ledger.cell(self.turn);
-        self.done(cell.observe_own_region(self.turn, || self.alive(), published))
+        self.heard(cell.observe_own_region(self.turn, || self.alive(), published))
     }
 
     /// The sum of what the other regions have published.
     pub fn observe_foreign(&self, sum: u64) -> bool {
-        self.done(self.ledger.cell(self.turn).observe_foreign(self.turn, || self.alive(), sum))
+        self.heard(self.ledger.cell(self.turn).observe_foreign(self.turn, || self.alive(), sum))
     }
 
     /// This much of `confirmed` has been published.
@@ -120,6 +120,14 @@ impl<'a> CellHandle<'a> {
     pub fn mark_fresh_until_ms(&self, until_ms: u64) -> bool {
         let fresh_until = &self.ledger.cell(self.turn).fresh_until;
         self.done(fresh_until.raise(self.turn, || self.alive(), until_ms))
+    }
+
+    /// What others have used counts from now on.
+    fn heard(&self, write: Write) -> bool {
+        if write == Write::Done {
+            self.ledger.mark_heard();
+        }
+        self.done(write)
     }
 
     fn alive(&self) -> bool {

@@ -2,9 +2,10 @@
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// How many sets of counters there are. Threads spread over them, so that counting a decision
-/// does not make two cores fight over one cache line.
-const STRIPES: usize = 16;
+/// How many sets of counters there are. The first threads of a process have one each, which only
+/// they write to, so that counting a decision costs no locked instruction; the others share the
+/// last one.
+const STRIPES: usize = 64;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
@@ -55,7 +56,7 @@ counters! {
     races_lost,
     /// Ledgers that were retired or used again while a decision was looking at them.
     ledgers_moved,
-    /// Denials that armed strict mode.
+    /// Denials that armed strict mode; those that only extended it do not count.
     strict_armed,
     /// Cells to which something was admitted for the first time.
     cells_begun,
@@ -80,9 +81,12 @@ impl Counters {
 
     /// This thread's set.
     #[inline]
-    pub(crate) fn mine(&self) -> &Stripe {
-        let [first, ..] = &self.stripes;
-        self.stripes.get(stripe_of_this_thread()).unwrap_or(first)
+    pub(crate) fn mine(&self) -> Tally<'_> {
+        let [.., last] = &self.stripes;
+        match self.stripes.get(number_of_this_thread()).filter(|own| !std::ptr::eq(*own, last)) {
+            Some(own) => Tally { stripe: own, alone: true },
+            None => Tally { stripe: last, alone: false },
+        }
     }
 
     pub(crate) fn counts(&self) -> Counts {
@@ -94,32 +98,50 @@ impl Counters {
     }
 }
 
-/// Counts one.
-#[inline]
-pub(crate) fn count(counter: &AtomicU64) {
-    count_many(counter, 1);
+/// The counters that this thread adds to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tally<'a> {
+    stripe: &'a Stripe,
+    /// No other thread writes to them.
+    alone: bool,
 }
 
-/// Counts several.
-#[inline]
-pub(crate) fn count_many(counter: &AtomicU64, many: u64) {
-    // ORDER: see `Stripe::add_to`.
-    counter.fetch_add(many, Ordering::Relaxed);
+impl Tally<'_> {
+    /// Counts one.
+    #[inline]
+    pub(crate) fn count(self, which: impl Fn(&Stripe) -> &AtomicU64) {
+        self.count_many(which, 1);
+    }
+
+    /// Counts several.
+    #[inline]
+    pub(crate) fn count_many(self, which: impl Fn(&Stripe) -> &AtomicU64, many: u64) {
+        let counter = which(self.stripe);
+        // ORDER: see `Stripe::add_to`.
+        if self.alone {
+            let counted = counter.load(Ordering::Relaxed);
+            counter.store(counted.wrapping_add(many), Ordering::Relaxed);
+        } else {
+            counter.fetch_add(many, Ordering::Relaxed);
+        }
+    }
 }
 
+/// Threads are numbered in the order in which they first count something; no number is given
+/// twice.
 #[cfg(not(any(loom, shuttle)))]
 #[inline]
-fn stripe_of_this_thread() -> usize {
+fn number_of_this_thread() -> usize {
     use std::sync::atomic::AtomicUsize;
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        static STRIPE: usize = THREADS.fetch_add(1, Ordering::Relaxed) % STRIPES;
+        static NUMBER: usize = THREADS.fetch_add(1, Ordering::Relaxed);
     }
-    // A thread that is ending has no number any more; any stripe will do.
-    STRIPE.try_with(|stripe| *stripe).unwrap_or(0)
+    // A thread that is ending has no number any more.
+    NUMBER.try_with(|number| *number).unwrap_or(usize::MAX)
 }
 
 #[cfg(any(loom, shuttle))]
-fn stripe_of_this_thread() -> usize {
-    0
+fn number_of_this_thread() -> usize {
+    usize::MAX
 }

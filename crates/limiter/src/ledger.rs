@@ -13,60 +13,94 @@
 mod decide;
 mod place;
 
-use crate::cell::Cell;
-use crate::register::{Register, Turn, Word};
+use crate::cell::{Cell, Heard, Marks, Spent};
+use crate::register::{Turn, Word};
 use crate::request::Window;
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Now;
 
-pub(crate) use decide::{Claim, Look, Terms, Verdict};
+pub(crate) use decide::{Claim, Denied, Look, Terms, Verdict};
 pub(crate) use place::Place;
 use place::Position;
 
-/// Words of a subject's identity kept in its ledger: a header and 88 bytes of text.
-pub(crate) const IDENTITY_WORDS: usize = 12;
-
-/// Identity of a subject as its ledger keeps it.
-pub(crate) type Identity = [u64; IDENTITY_WORDS];
-
-/// A window is divided by this to say how exactly `touched` is kept: often enough to tell a jump
-/// of the clock from time that passed, seldom enough that a hot subject is not written for it.
-const TOUCH_SHARE: u64 = 16;
-
-/// Everything about one subject. Five cache lines: two cells, the header, the identity.
+/// What every decision reads and swaps: one cache line, because on a large table the cost of a
+/// decision is the number of lines it has to wait for.
 #[derive(Debug)]
 #[repr(align(64))]
-pub(crate) struct Ledger {
-    cells: [Cell; 2],
+pub(crate) struct Front {
     /// Even: in use. Odd: free.
     era: AtomicU64,
     /// The current turn and its sequence.
     position: AtomicU64,
-    window_ms: AtomicU64,
-    /// When a decision last used the ledger, on the monotonic clock.
-    touched: AtomicU64,
-    /// The smallest limit that admitted something in the current cell, or else the last one that
-    /// did: says what is near its limit and what is worth publishing.
+    fingerprint: [AtomicU64; 2],
+    spent: [Spent; 2],
+}
+
+/// What a decision reads only if there is a reason to: others have used the subject too, the
+/// limit is near or exhausted, a window begins.
+#[derive(Debug)]
+pub(crate) struct Back {
+    heard: [Heard; 2],
+    /// When the current cell was first used, on the monotonic clock.
+    turned_at: AtomicU64,
+    /// The smallest limit that is half used in the current cell, or else the first that admitted
+    /// something: says what is near its limit and what is worth publishing.
     limit: AtomicU64,
     /// Until when, on the monotonic clock, admissions are checked with the region first.
     strict_until: AtomicU64,
     /// The largest limit exhausted while strict: requests above it are not concerned.
     strict_limit: AtomicU64,
+    marks: [Marks; 2],
+    window_ms: AtomicU64,
     /// The eviction sweep during which the ledger was taken into use: part of its component.
     life: AtomicU64,
     digest: [AtomicU64; 2],
-    /// What of each cell's `claimed` is held by batches in flight. Says why a request is denied;
-    /// no verdict depends on it.
-    reserved: [Register; 2],
-    identity: [AtomicU64; IDENTITY_WORDS],
 }
 
-const _: () = assert!(size_of::<Ledger>() == 5 * 64 || cfg!(any(loom, shuttle)));
+const _: () = assert!(size_of::<Front>() == 64 || cfg!(any(loom, shuttle)));
+
+impl Front {
+    /// The front of a ledger that is free: nothing can be claimed in it.
+    pub(crate) fn free() -> Self {
+        let both = [0, 1];
+        Self {
+            era: AtomicU64::new(1),
+            position: AtomicU64::new(Position::new(Turn::FIRST, 0).into()),
+            fingerprint: both.map(AtomicU64::new),
+            spent: both.map(|_| Spent::new(Turn::RETIRED)),
+        }
+    }
+}
+
+impl Back {
+    /// The back of a ledger that is free.
+    pub(crate) fn free() -> Self {
+        let both = [0, 1];
+        Self {
+            heard: both.map(|_| Heard::new(Turn::RETIRED)),
+            turned_at: AtomicU64::new(0),
+            limit: AtomicU64::new(0),
+            strict_until: AtomicU64::new(0),
+            strict_limit: AtomicU64::new(0),
+            marks: both.map(|_| Marks::new(Turn::RETIRED)),
+            window_ms: AtomicU64::new(1),
+            life: AtomicU64::new(0),
+            digest: both.map(AtomicU64::new),
+        }
+    }
+}
+
+/// Everything about one subject.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ledger<'a> {
+    front: &'a Front,
+    back: &'a Back,
+}
 
 /// How a new ledger starts.
-pub(crate) struct Founding<'a> {
+pub(crate) struct Founding {
     pub(crate) window: Window,
-    pub(crate) identity: &'a Identity,
+    pub(crate) fingerprint: [u64; 2],
     pub(crate) digest: [u64; 2],
     pub(crate) life: u64,
 }
@@ -83,58 +117,43 @@ pub(crate) struct Standing {
     pub(crate) idle_ms: u64,
 }
 
-impl Ledger {
-    /// A ledger that is free: nothing can be claimed in it.
-    pub(crate) fn free() -> Self {
-        Self {
-            cells: [Cell::new(Turn::RETIRED), Cell::new(Turn::RETIRED)],
-            era: AtomicU64::new(1),
-            position: AtomicU64::new(Position::new(Turn::FIRST, 0).into()),
-            window_ms: AtomicU64::new(1),
-            touched: AtomicU64::new(0),
-            limit: AtomicU64::new(0),
-            strict_until: AtomicU64::new(0),
-            strict_limit: AtomicU64::new(0),
-            life: AtomicU64::new(0),
-            digest: [AtomicU64::new(0), AtomicU64::new(0)],
-            reserved: [0, 1].map(|_| Register::new(Word::new(Turn::FIRST, 0))),
-            identity: std::array::from_fn(|_| AtomicU64::new(0)),
-        }
+impl<'a> Ledger<'a> {
+    #[inline]
+    pub(crate) const fn new(front: &'a Front, back: &'a Back) -> Self {
+        Self { front, back }
     }
 
     /// Takes a free ledger into use and returns its era. Only one thread at a time may call this
     /// for a ledger, and only between [`Ledger::free`] or [`Ledger::retire`] and the moment it
     /// is published.
-    pub(crate) fn found(&self, founding: &Founding<'_>, now: Now) -> u64 {
+    pub(crate) fn found(&self, founding: &Founding, now: Now) -> u64 {
         let window_ms = founding.window.as_millis();
         // Two turns on: no register can hold a word of the new turns.
         let turn = self.position().turn().next().next();
         let position = Position::new(turn, now.unix_ms() / window_ms);
-        for (word, value) in self.identity.iter().zip(founding.identity) {
-            word.store(*value, Ordering::Relaxed);
-        }
-        for (word, value) in self.digest.iter().zip(founding.digest) {
+        for (word, value) in self.front.fingerprint.iter().zip(founding.fingerprint) {
             word.store(value, Ordering::Relaxed);
         }
-        self.window_ms.store(window_ms, Ordering::Relaxed);
-        self.touched.store(now.monotonic_ms(), Ordering::Relaxed);
-        self.limit.store(0, Ordering::Relaxed);
-        self.strict_until.store(0, Ordering::Relaxed);
-        self.strict_limit.store(0, Ordering::Relaxed);
-        self.life.store(founding.life, Ordering::Relaxed);
-        self.position.store(position.into(), Ordering::Relaxed);
+        for (word, value) in self.back.digest.iter().zip(founding.digest) {
+            word.store(value, Ordering::Relaxed);
+        }
+        self.back.window_ms.store(window_ms, Ordering::Relaxed);
+        self.back.life.store(founding.life, Ordering::Relaxed);
+        self.back.turned_at.store(now.monotonic_ms(), Ordering::Relaxed);
+        self.back.limit.store(0, Ordering::Relaxed);
+        self.back.strict_until.store(0, Ordering::Relaxed);
+        self.back.strict_limit.store(0, Ordering::Relaxed);
+        self.front.position.store(position.into(), Ordering::Relaxed);
         self.cell(turn).reset(turn);
         self.cell(turn.previous()).reset(turn.previous());
-        self.reserved(turn).store(Word::new(turn, 0));
-        self.reserved(turn.previous()).store(Word::new(turn.previous(), 0));
         // ORDER: releases all of the above to whoever loads the even era (partner: `era`).
-        self.era.fetch_add(1, Ordering::AcqRel) + 1
+        self.front.era.fetch_add(1, Ordering::AcqRel) + 1
     }
 
     /// Closes the ledger if nothing is claimed and `may` agrees, and makes it free. The caller
     /// holds the lock of the structure: nobody else retires or founds.
     pub(crate) fn retire(&self, may: impl Fn() -> bool) -> bool {
-        let [first, second] = &self.cells;
+        let (first, second) = (self.cell(Turn::FIRST), self.cell(Turn::FIRST.next()));
         let seen = [first.claimed.load(), second.claimed.load()];
         if first.has_claims() || second.has_claims() || !may() {
             return false;
@@ -148,56 +167,71 @@ impl Ledger {
             first.claimed.store(seen[0]);
             return false;
         }
-        self.era.fetch_add(1, Ordering::AcqRel);
+        self.front.era.fetch_add(1, Ordering::AcqRel);
         true
     }
 
     /// Even if the ledger is in use.
     // ORDER: acquires what `found` released; loads before it in program order acquire too, so it
     // cannot move ahead of them (partner: `found`, `retire`).
+    #[inline]
     pub(crate) fn era(&self) -> u64 {
-        self.era.load(Ordering::Acquire)
+        self.front.era.load(Ordering::Acquire)
     }
 
-    /// Whether this is the ledger of that subject. Meaningful only if the era is the same before
-    /// and after.
-    pub(crate) fn is_of(&self, identity: &[u64], window: Window) -> bool {
+    /// Whether this is the ledger of the subject with that fingerprint. Meaningful only if the
+    /// era is the same before and after.
+    #[inline]
+    pub(crate) fn is_of(&self, fingerprint: [u64; 2]) -> bool {
         // ORDER: acquire keeps these loads ahead of the second look at the era.
-        self.window_ms.load(Ordering::Acquire) == window.as_millis()
-            && self
-                .identity
-                .iter()
-                .zip(identity)
-                .all(|(word, expected)| word.load(Ordering::Acquire) == *expected)
+        let [low, high] = &self.front.fingerprint;
+        [low.load(Ordering::Acquire), high.load(Ordering::Acquire)] == fingerprint
+    }
+
+    /// Whether both are the same memory.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        std::ptr::eq(self.front, other.front)
+    }
+
+    /// A number by which all ledgers can be ordered.
+    pub(crate) fn address(&self) -> usize {
+        std::ptr::from_ref(self.front).addr()
     }
 
     /// The 16-byte name under which the subject is known outside this process.
     pub(crate) fn digest(&self) -> [u64; 2] {
-        let [high, low] = &self.digest;
+        let [high, low] = &self.back.digest;
         [high.load(Ordering::Acquire), low.load(Ordering::Acquire)]
     }
 
     /// The eviction sweep during which the ledger was taken into use.
     pub(crate) fn life(&self) -> u64 {
-        self.life.load(Ordering::Acquire)
+        self.back.life.load(Ordering::Acquire)
     }
 
     /// The strict deadline on the monotonic clock and the largest limit it concerns.
     pub(crate) fn strict(&self) -> (u64, u64) {
-        (self.strict_until.load(Ordering::Acquire), self.strict_limit.load(Ordering::Acquire))
+        (
+            self.back.strict_until.load(Ordering::Acquire),
+            self.back.strict_limit.load(Ordering::Acquire),
+        )
     }
 
-    pub(crate) fn cell(&self, turn: Turn) -> &Cell {
-        let [even, odd] = &self.cells;
-        if turn.is_odd() { odd } else { even }
+    #[inline]
+    #[expect(clippy::indexing_slicing, reason = "two cells, and 0 or 1")]
+    pub(crate) fn cell(&self, turn: Turn) -> Cell<'a> {
+        let at = turn.cell();
+        Cell::of(&self.front.spent[at], &self.back.heard[at], &self.back.marks[at])
     }
 
-    fn reserved(&self, turn: Turn) -> &Register {
-        let [even, odd] = &self.reserved;
-        if turn.is_odd() { odd } else { even }
+    /// From now on decisions look at what was heard of others.
+    pub(crate) fn mark_heard(&self) {
+        // ORDER: after the register was raised, so that whoever sees the mark sees the count.
+        self.front.position.fetch_or(Position::HEARD, Ordering::AcqRel);
     }
 
     /// Whether cells of this turn still count, in this era.
+    #[inline]
     pub(crate) fn is_alive(&self, era: u64, turn: Turn) -> bool {
         let current = self.position().turn();
         (current == turn || current.previous() == turn) && self.era() == era
@@ -217,18 +251,19 @@ impl Ledger {
 
     /// What an eviction needs to know. `regional` says whether there is a store to be dirty to.
     pub(crate) fn standing(&self, now: Now, regional: bool) -> Standing {
-        let window_ms = self.window_ms.load(Ordering::Acquire).max(1);
-        let idle_ms = now.monotonic_ms().saturating_sub(self.touched.load(Ordering::Acquire));
-        let strict = self.strict_until.load(Ordering::Acquire) > now.monotonic_ms();
+        let window_ms = self.back.window_ms.load(Ordering::Acquire).max(1);
+        let idle_ms =
+            now.monotonic_ms().saturating_sub(self.back.turned_at.load(Ordering::Acquire));
+        let strict = self.back.strict_until.load(Ordering::Acquire) > now.monotonic_ms();
         let turn = self.position().turn();
         let unrecorded = |turn| {
             let cell = self.cell(turn);
             regional && cell.mine.read(turn) > cell.acked.read(turn)
         };
-        // `touched` lags by up to a share of a window; the third window covers it.
+        // One window in which it was the current cell, one as the previous, one for clocks.
         let expired = !strict && idle_ms >= window_ms.saturating_mul(3);
         let view = self.view(turn);
-        let limit = self.limit.load(Ordering::Acquire).max(1);
+        let limit = self.back.limit.load(Ordering::Acquire).max(1);
         let used = view.current.max(view.previous);
         Standing {
             expired,
@@ -238,22 +273,12 @@ impl Ledger {
         }
     }
 
-    /// One compare-and-swap, on a word that nothing else needs in a benchmark.
+    /// One compare-and-swap that changes nothing.
     #[cfg(feature = "bench")]
     pub(crate) fn swap_one_word(&self) -> bool {
-        let seen = self.life.load(Ordering::Acquire);
-        let new = seen.wrapping_add(1);
-        self.life.compare_exchange(seen, new, Ordering::AcqRel, Ordering::Acquire).is_ok()
-    }
-
-    /// Remembers that the ledger is in use.
-    fn touch(&self, window: Window, now: Now) {
-        let touched = self.touched.load(Ordering::Relaxed);
-        let stale_ms = now.monotonic_ms().saturating_sub(touched);
-        if stale_ms >= window.as_millis() / TOUCH_SHARE {
-            // ORDER: a hint; the larger of two racing readings is as good as the other.
-            self.touched.fetch_max(now.monotonic_ms(), Ordering::Release);
-        }
+        let word = self.cell(Turn::FIRST).claimed;
+        let seen = word.load();
+        word.swap(seen, seen)
     }
 }
 

@@ -24,9 +24,9 @@ pub(crate) const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
 /// Each turn of a register lasts at least a window, so a word can be mistaken for a later one
 /// only by a thread that sleeps 8,190 windows (two hours and more) between a load and the
 /// compare-and-swap that follows it, while the rest of the process runs.
-const TURNS: u16 = 8_190;
+const TURNS: u64 = 8_190;
 /// The turn of a word that accepts nothing: its ledger is being retired, or free.
-const RETIRED: u16 = 8_191;
+const RETIRED: u64 = 8_191;
 
 const _: () = assert!(COUNT_MAX >= LIMIT_MAX + 1_023 * COST_MAX);
 const _: () = assert!(TURNS.is_multiple_of(2) && TURNS < RETIRED);
@@ -34,7 +34,7 @@ const _: () = assert!(RETIRED < 1 << (64 - COUNT_BITS));
 
 /// Which use of a subject's two cells: consecutive turns are consecutive cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Turn(u16);
+pub(crate) struct Turn(u64);
 
 impl Turn {
     pub(crate) const FIRST: Self = Self(0);
@@ -46,13 +46,14 @@ impl Turn {
     }
 
     /// The turn before this one.
+    #[inline]
     pub(crate) const fn previous(self) -> Self {
         Self(if self.0 == 0 { TURNS - 1 } else { self.0 - 1 })
     }
 
-    /// Whether the turn uses the second of the two cells.
-    pub(crate) const fn is_odd(self) -> bool {
-        self.0 % 2 == 1
+    /// Which of the two cells the turn uses: 0 or 1.
+    pub(crate) const fn cell(self) -> usize {
+        (self.0 & 1) as usize
     }
 }
 
@@ -61,18 +62,26 @@ impl Turn {
 pub(crate) struct Word(u64);
 
 impl Word {
+    #[inline]
     pub(crate) const fn new(turn: Turn, count: u64) -> Self {
         debug_assert!(count <= COUNT_MAX);
-        Self((turn.0 as u64) << COUNT_BITS | count)
+        Self(turn.0 << COUNT_BITS | count)
     }
 
-    pub(crate) fn turn(self) -> Turn {
-        // 64 − 51 bits: always fits.
-        Turn(u16::try_from(self.0 >> COUNT_BITS).unwrap_or(RETIRED))
+    #[inline]
+    pub(crate) const fn turn(self) -> Turn {
+        Turn(self.0 >> COUNT_BITS)
     }
 
+    #[inline]
     pub(crate) const fn count(self) -> u64 {
         self.0 & COUNT_MAX
+    }
+
+    /// The count, if the word is of this turn; otherwise zero.
+    #[inline]
+    pub(crate) const fn count_in(self, turn: Turn) -> u64 {
+        if self.turn().0 == turn.0 { self.count() } else { 0 }
     }
 }
 
@@ -97,14 +106,15 @@ impl Register {
 
     // ORDER: every load acquires and every write releases, so that whoever sees a word of a turn
     // also sees the position that began the turn (partner: `Ledger::turn_to`).
+    #[inline]
     pub(crate) fn load(&self) -> Word {
         Word(self.0.load(Ordering::Acquire))
     }
 
     /// The count, if the word is of this turn; otherwise zero.
+    #[inline]
     pub(crate) fn read(&self, turn: Turn) -> u64 {
-        let word = self.load();
-        if word.turn() == turn { word.count() } else { 0 }
+        self.load().count_in(turn)
     }
 
     /// Replaces the word whatever it is. Only for a ledger that nobody else can use.
@@ -113,6 +123,7 @@ impl Register {
     }
 
     /// Replaces `seen` by `new` if nothing happened in between.
+    #[inline]
     pub(crate) fn swap(&self, seen: Word, new: Word) -> bool {
         self.0.compare_exchange(seen.0, new.0, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
@@ -137,6 +148,7 @@ impl Register {
 
     /// Replaces the count by `change(count)`. `alive` says whether the turn still counts: a word
     /// of another turn is a leftover if it does, and a successor if it does not.
+    #[inline]
     pub(crate) fn write(
         &self,
         turn: Turn,
@@ -148,8 +160,7 @@ impl Register {
             if seen.turn() != turn && (seen.turn() == Turn::RETIRED || !alive()) {
                 return Write::Passed;
             }
-            let count = if seen.turn() == turn { seen.count() } else { 0 };
-            let new = Word::new(turn, change(count).min(COUNT_MAX));
+            let new = Word::new(turn, change(seen.count_in(turn)).min(COUNT_MAX));
             if new == seen || self.swap(seen, new) {
                 return Write::Done;
             }
@@ -161,11 +172,12 @@ impl Register {
         self.write(turn, alive, |held| held.max(count))
     }
 
-    /// Gives a leftover of another turn its new turn, with nothing in it. Losing a race means
-    /// that someone else began the turn.
-    pub(crate) fn begin(&self, turn: Turn) {
+    /// Gives a leftover of an earlier turn its new turn, with nothing in it. `alive` is asked
+    /// after the word was read: if the turn still is the one to begin, the word cannot be a
+    /// successor's. Losing the race means that someone else began the turn.
+    pub(crate) fn begin(&self, turn: Turn, alive: impl Fn() -> bool) {
         let seen = self.load();
-        if seen.turn() != turn && seen.turn() != Turn::RETIRED {
+        if seen.turn() != turn && seen.turn() != Turn::RETIRED && alive() {
             let _ = self.swap(seen, Word::new(turn, 0));
         }
     }

@@ -9,7 +9,7 @@ use crate::time::Now;
 /// What one item of a batch asks of a ledger.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Want<'a> {
-    pub(crate) ledger: &'a Ledger,
+    pub(crate) ledger: Ledger<'a>,
     pub(crate) era: u64,
     pub(crate) terms: Terms,
 }
@@ -46,9 +46,9 @@ impl<'a> Held<'a> {
     }
 
     /// Makes all of them admissions.
-    pub(crate) fn commit(mut self, now: Now) {
+    pub(crate) fn commit(&mut self) {
         for (want, claim) in self.claims.drain(..) {
-            want.ledger.commit(claim, want.terms, now);
+            want.ledger.commit(claim, want.terms);
             want.ledger.settle(claim.turn, claim.cost);
         }
     }

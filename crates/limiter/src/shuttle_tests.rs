@@ -1,5 +1,5 @@
-//! Larger mixes than can be explored exhaustively, under schedules that a random search with
-//! probabilistic guarantees (PCT) chooses: the whole table, with its locks.
+//! Larger mixes than can be explored exhaustively, under random schedules, half of them chosen
+//! with a probabilistic guarantee (PCT): the whole table, with its locks.
 
 /// The small races of the loom tests, under random schedules.
 #[path = "loom_tests.rs"]
@@ -14,8 +14,8 @@ use crate::{
     Batch, Cost, Denial, Limit, Now, Options, Part, Request, Seed, Subject, Table, Window,
 };
 
-/// Schedules for each test; each takes well under a millisecond.
-const SCHEDULES: usize = 10_000;
+/// Schedules of each kind for each test; each takes well under a millisecond.
+const SCHEDULES: usize = 20_000;
 /// Ordering constraints that a bug may need to show itself.
 const DEPTH: usize = 3;
 
@@ -43,8 +43,12 @@ fn explore(test: impl Fn() + Send + Sync + 'static) {
     let mut config = shuttle::Config::new();
     // A batch keeps its hundred items on the stack.
     config.stack_size = 1 << 19;
-    let scheduler = shuttle::scheduler::PctScheduler::new(DEPTH, SCHEDULES);
-    shuttle::Runner::new(scheduler, config).run(test);
+    let test = std::sync::Arc::new(test);
+    let again = std::sync::Arc::clone(&test);
+    let pct = shuttle::scheduler::PctScheduler::new(DEPTH, SCHEDULES);
+    shuttle::Runner::new(pct, config.clone()).run(move || test());
+    let random = shuttle::scheduler::RandomScheduler::new(SCHEDULES);
+    shuttle::Runner::new(random, config).run(move || again());
 }
 
 type Work = Box<dyn FnOnce() -> u64 + Send>;

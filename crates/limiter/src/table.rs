@@ -4,6 +4,8 @@
 //! only the shard that it belongs to. Ledgers are never freed, only used again, so that a
 //! decision can never touch memory that is gone: see [`crate::ledger`].
 
+mod index;
+mod ledgers;
 mod options;
 mod shard;
 mod structure;
@@ -11,9 +13,9 @@ mod structure;
 use crate::answer::{Answer, BatchAnswer, Denial, Retry};
 use crate::batch;
 use crate::cells::CellHandle;
-use crate::counters::{Counters, Counts, count, count_many};
+use crate::counters::{Counters, Counts};
 use crate::key::{FleetSecret, Key, Seed};
-use crate::ledger::{Look, Terms, Verdict};
+use crate::ledger::{Claim, Denied, Look, Terms, Verdict};
 use crate::request::{Batch, Request, Subject};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Now;
@@ -78,10 +80,14 @@ impl Table {
         let key = Key::of(&request.subject, &self.seed);
         let terms = Terms::of(request);
         let shard = self.shard(&key);
-        if let Some(spot) = shard.find(&key, terms.window) {
-            let verdict = spot.ledger.claim(spot.era, terms, now);
-            if let Some(answer) = self.conclude(&spot, request, verdict, now) {
-                return answer;
+        if let Some(spot) = shard.find(&key) {
+            // Here, and only here, everything is inlined: this is the path of nearly every request.
+            match spot.ledger.claim_here(spot.era, terms, now) {
+                Verdict::Held(claim, look) => {
+                    return self.admit(&spot, request, (claim, &look), now);
+                }
+                Verdict::Denied(look) => return self.deny(&spot, request, &look, now),
+                Verdict::Moved => self.counters.mine().count(|all| &all.ledgers_moved),
             }
         }
         self.decide_anew(&key, request, now)
@@ -89,7 +95,15 @@ impl Table {
 
     /// Decides a batch: all requests are admitted, or none is.
     pub fn decide_all(&self, batch: &Batch<'_>, now: Now) -> BatchAnswer {
-        batch::decide(self, batch.requests(), now)
+        let mut answer = BatchAnswer::default();
+        self.decide_all_into(batch, now, &mut answer);
+        answer
+    }
+
+    /// Decides a batch and puts the answer where an older one was: allocates nothing if that one
+    /// was as long.
+    pub fn decide_all_into(&self, batch: &Batch<'_>, now: Now, answer: &mut BatchAnswer) {
+        batch::decide(self, batch.requests(), now, answer);
     }
 
     /// The subject is new, or its ledger was retired while the decision looked at it.
@@ -132,11 +146,10 @@ impl Table {
     /// Finds the subject's ledger without a lock, or else founds it.
     pub(crate) fn find_or_seat(&self, subject: &Subject<'_>, now: Now) -> Option<Spot<'_>> {
         let key = Key::of(subject, &self.seed);
-        self.shard(&key).find(&key, subject.window).or_else(|| self.seat(&key, subject, now))
+        self.shard(&key).find(&key).or_else(|| self.seat(&key, subject, now))
     }
 
-    /// Turns a verdict into an answer, and a claim into an admission. `None` if the ledger moved.
-    #[inline]
+    /// Turns a verdict into an answer. `None` if the ledger moved.
     fn conclude(
         &self,
         spot: &Spot<'_>,
@@ -145,27 +158,38 @@ impl Table {
         now: Now,
     ) -> Option<Answer> {
         match verdict {
-            Verdict::Held(claim, look) => {
-                spot.ledger.commit(claim, Terms::of(request), now);
-                let counters = self.counters.mine();
-                count(&counters.admitted_local);
-                if look.first && request.cost.get() > 0 {
-                    count(&counters.cells_begun);
-                }
-                if claim.races > 0 {
-                    count_many(&counters.races_lost, claim.races.into());
-                }
-                Some(Answer::admit(request, &look, now))
-            }
+            Verdict::Held(claim, look) => Some(self.admit(spot, request, (claim, &look), now)),
             Verdict::Denied(look) => Some(self.deny(spot, request, &look, now)),
             Verdict::Moved => {
-                count(&self.counters.mine().ledgers_moved);
+                self.counters.mine().count(|all| &all.ledgers_moved);
                 None
             }
         }
     }
 
+    /// Makes a claim an admission.
+    #[inline(always)]
+    fn admit(
+        &self,
+        spot: &Spot<'_>,
+        request: &Request<'_>,
+        (claim, look): (Claim, &Look),
+        now: Now,
+    ) -> Answer {
+        spot.ledger.commit(claim, Terms::of(request));
+        let counters = self.counters.mine();
+        counters.count(|all| &all.admitted_local);
+        if look.first && request.cost.get() > 0 {
+            counters.count(|all| &all.cells_begun);
+        }
+        if claim.races > 0 {
+            counters.count_many(|all| &all.races_lost, claim.races.into());
+        }
+        Answer::admit(request, look, now)
+    }
+
     /// The request does not fit. Says why, and arms strict mode if the limit is exhausted.
+    #[inline(always)]
     pub(crate) fn deny(
         &self,
         spot: &Spot<'_>,
@@ -173,22 +197,26 @@ impl Table {
         look: &Look,
         now: Now,
     ) -> Answer {
-        let (terms, counters) = (Terms::of(request), self.counters.mine());
-        if spot.ledger.is_reserved(look, terms) {
-            count(&counters.denied_reserved);
-            return Answer::deny(request, look, Denial::Reserved, now);
+        let counters = self.counters.mine();
+        match spot.ledger.deny(look, Terms::of(request), now) {
+            Denied::Reserved => {
+                counters.count(|all| &all.denied_reserved);
+                Answer::deny(request, look, Denial::Reserved, now)
+            }
+            Denied::Limit { arms } => {
+                counters.count(|all| &all.denied_local);
+                if arms {
+                    counters.count(|all| &all.strict_armed);
+                }
+                Answer::deny(request, look, Denial::Limit, now)
+            }
         }
-        if spot.ledger.arm_strict(look, terms, now) {
-            count(&counters.strict_armed);
-        }
-        count(&counters.denied_local);
-        Answer::deny(request, look, Denial::Limit, now)
     }
 
     /// There is no memory for a new subject of this workspace.
     #[cold]
     pub(crate) fn refuse(&self, request: &Request<'_>, now: Now) -> Answer {
-        count(&self.counters.mine().denied_memory);
+        self.counters.mine().count(|all| &all.denied_memory);
         Answer::refuse(request, now)
     }
 
@@ -206,7 +234,7 @@ impl Table {
     #[must_use]
     pub fn cell(&self, subject: &Subject<'_>, sequence: u64) -> Option<CellHandle<'_>> {
         let key = Key::of(subject, &self.seed);
-        let spot = self.shard(&key).find(&key, subject.window)?;
+        let spot = self.shard(&key).find(&key)?;
         CellHandle::new(spot.ledger, spot.era, sequence)
     }
 
@@ -215,7 +243,7 @@ impl Table {
     #[must_use]
     pub fn bare_loop(&self, request: &Request<'_>) -> bool {
         let key = Key::of(&request.subject, &self.seed);
-        let spot = self.shard(&key).find(&key, request.subject.window);
+        let spot = self.shard(&key).find(&key);
         spot.is_some_and(|spot| spot.ledger.swap_one_word())
     }
 
@@ -260,25 +288,30 @@ impl Terms {
 }
 
 impl Answer {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn admit(request: &Request<'_>, look: &Look, now: Now) -> Self {
         let effective = look.used.saturating_add(request.cost.get());
         let remaining = request.limit.get().saturating_sub(effective);
-        Self { remaining, ..Self::of(request, look, now) }
+        Self::of(request, look, (None, remaining), now)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn deny(request: &Request<'_>, look: &Look, denial: Denial, now: Now) -> Self {
-        Self { denial: Some(denial), ..Self::of(request, look, now) }
+        Self::of(request, look, (Some(denial), 0), now)
     }
 
-    #[inline]
-    fn of(request: &Request<'_>, look: &Look, now: Now) -> Self {
+    #[inline(always)]
+    fn of(
+        request: &Request<'_>,
+        look: &Look,
+        (denial, remaining): (Option<Denial>, u64),
+        now: Now,
+    ) -> Self {
         let (window, start_ms) = (request.subject.window, look.place.start_ms);
         Self {
-            denial: None,
+            denial,
             limit: request.limit.get(),
-            remaining: 0,
+            remaining,
             reset_ms: start_ms.saturating_add(window.as_millis()),
             retry: Retry {
                 view: look.view,

@@ -54,14 +54,17 @@ fn a_warm_decision_allocates_nothing() {
             assert!(table.decide(&request, at(0)).admitted());
         }
     });
+    let mut answer = table.decide_all(&Batch::new(&batch).unwrap(), at(0));
     assert!(cold > 0, "the counting works: taking in a subject allocates");
     let warm = allocations(|| {
         for ms in 0..1_000 {
             assert!(table.decide(&roomy, at(ms)).admitted());
             let denied = table.decide(&full, at(ms));
             assert!(denied.retry_after_ms() > Some(0));
-            assert!(!table.decide_all(&Batch::new(&batch).unwrap(), at(ms)).admitted());
-            assert!(table.decide_all(&Batch::new(&batch[..3]).unwrap(), at(ms)).admitted());
+            table.decide_all_into(&Batch::new(&batch).unwrap(), at(ms), &mut answer);
+            assert!(!answer.admitted());
+            table.decide_all_into(&Batch::new(&batch[..3]).unwrap(), at(ms), &mut answer);
+            assert!(answer.admitted());
         }
         // Rollovers, too: the next window, and one after a pause.
         for ms in [60_000, 120_000, 600_000] {

@@ -6,6 +6,19 @@ use super::*;
 
 const TURN: Turn = Turn::FIRST;
 
+/// The memory of one cell.
+struct Memory(Spent, Heard, Marks);
+
+impl Memory {
+    fn new() -> Self {
+        Self(Spent::new(TURN), Heard::new(TURN), Marks::new(TURN))
+    }
+
+    fn cell(&self) -> Cell<'_> {
+        Cell::of(&self.0, &self.1, &self.2)
+    }
+}
+
 fn alive() -> bool {
     true
 }
@@ -51,15 +64,25 @@ fn a_register_of_another_turn_reads_zero_and_is_replaced() {
 fn a_closed_register_accepts_nothing() {
     let register = Register::new(Word::new(Turn::RETIRED, 0));
     assert_eq!(register.raise(TURN, alive, 1), Write::Passed);
-    register.begin(TURN);
+    register.begin(TURN, alive);
     assert_eq!(register.load().turn(), Turn::RETIRED);
+}
+
+#[test]
+fn a_turn_begins_over_leftovers_only() {
+    let later = TURN.next().next();
+    let register = Register::new(Word::new(TURN, 7));
+    register.begin(later, || false);
+    assert_eq!(register.read(TURN), 7, "the turn is not the one to begin any more");
+    register.begin(later, alive);
+    assert_eq!(register.load(), Word::new(later, 0));
 }
 
 #[test]
 fn turns_alternate_for_ever() {
     let mut turn = TURN;
     for _ in 0..20_000 {
-        assert_ne!(turn.is_odd(), turn.next().is_odd());
+        assert_ne!(turn.cell(), turn.next().cell());
         assert_eq!(turn.next().previous(), turn);
         assert_ne!(turn, Turn::RETIRED);
         turn = turn.next();
@@ -68,7 +91,8 @@ fn turns_alternate_for_ever() {
 
 #[test]
 fn acknowledge_takes_at_most_mine() {
-    let cell = Cell::new(TURN);
+    let memory = Memory::new();
+    let cell = memory.cell();
     assert_eq!(cell.mine.raise(TURN, alive, 5), Write::Done);
     assert_eq!(cell.acknowledge(TURN, alive, 9), Write::Done);
     assert_eq!(cell.acked.read(TURN), 5, "INV-2");
@@ -93,8 +117,8 @@ fn any_told() -> impl Strategy<Value = Told> {
     ]
 }
 
-impl Cell {
-    fn tell(&self, told: Told) {
+impl Cell<'_> {
+    fn tell(self, told: Told) {
         let write = match told {
             Told::Region(sum, recorded) => self.observe_region(TURN, alive, (sum, recorded)),
             Told::OwnRegion(published) => self.observe_own_region(TURN, alive, published),
@@ -104,8 +128,9 @@ impl Cell {
         assert_eq!(write, Write::Done);
     }
 
-    fn told_all(told: &[Told]) -> [u64; 8] {
-        let cell = Self::new(TURN);
+    fn told_all(told: &[Told]) -> [u64; 9] {
+        let memory = Memory::new();
+        let cell = memory.cell();
         let _ = cell.mine.raise(TURN, alive, 500);
         let _ = cell.claimed.raise(TURN, alive, 500);
         for told in told {

@@ -125,10 +125,10 @@ fn regular_identifiers_spread_evenly() {
     }
 }
 
-/// Short texts, and texts about as long as a ledger can keep, over a small alphabet so that
-/// parts often share beginnings and ends.
+/// Short texts, and three that are together about as long as a fingerprint takes in, over a small
+/// alphabet so that parts often share beginnings and ends.
 fn any_parts() -> impl Strategy<Value = [String; 3]> {
-    let part = prop_oneof!["[ab-]{1,3}", "[ab\u{0}]{7,9}", "[ab]{30,34}", "\\PC{1,12}"];
+    let part = prop_oneof!["[ab-]{1,3}", "[ab\u{0}]{7,9}", "[ab]{76,84}", "\\PC{1,12}"];
     [part.clone(), part.clone(), part]
 }
 
@@ -160,7 +160,7 @@ fn any_pair() -> impl Strategy<Value = ([String; 3], [String; 3])> {
 proptest! {
     #![proptest_config(crate::cases(20_000))]
 
-    /// INV-34: distinct subjects have distinct encodings, identities and digests; equal ones equal.
+    /// INV-34: distinct subjects have distinct encodings, fingerprints and digests.
     #[test]
     fn names_are_injective(
         (a, b) in any_pair(),
@@ -175,11 +175,23 @@ proptest! {
         let digests = (Digest::of(&first, &secret), Digest::of(&second, &secret));
         prop_assert_eq!(digests.0 == digests.1, first == second);
         let seed = Seed::from_bytes([5; 32]);
-        let (m, n) = (Key::of(&first, &seed), Key::of(&second, &seed));
-        prop_assert_eq!(m.identity() == n.identity() && windows.0 == windows.1, first == second);
-        // A look-up compares the words of the key only: they must tell the two apart as well.
-        let shared = m.words().len().min(n.words().len());
-        let alike = m.words()[..shared] == n.words()[..shared] && windows.0 == windows.1;
-        prop_assert_eq!(alike, first == second);
+        prop_assert_eq!(Key::of(&first, &seed) == Key::of(&second, &seed), first == second);
+    }
+
+    /// The sum is that of its definition, over words that zeros fill up.
+    #[test]
+    fn fingerprint_is_nh(bytes in proptest::collection::vec(any::<u8>(), 0..PAIRS * PAIR)) {
+        let seed = Seed::from_bytes([6; 32]);
+        let mut sum = Sum::new(&seed);
+        sum.take(&bytes);
+        let mut filled = bytes;
+        filled.resize(PAIRS * PAIR, 0);
+        let (pairs, _) = filled.as_chunks::<PAIR>();
+        let pairs = pairs.iter().map(|pair| halves(u128::from_le_bytes(*pair)));
+        let expected = pairs.zip(seed.keys).fold(0_u128, |sum, (words, keys)| {
+            let [first, second] = [0, 1].map(|at| words[at].wrapping_add(keys[at]));
+            sum.wrapping_add(u128::from(first).wrapping_mul(u128::from(second)))
+        });
+        prop_assert_eq!(sum.finish(), halves(expected));
     }
 }

@@ -36,6 +36,15 @@ pub(crate) struct Look {
     pub(crate) first: bool,
 }
 
+/// How a look went.
+enum Sight {
+    Clear(Look),
+    /// The ledger is being retired, or is free.
+    Closed,
+    /// It turned meanwhile.
+    Turned,
+}
+
 /// Room that a decision has taken. It must be committed or released.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
@@ -44,6 +53,8 @@ pub(crate) struct Claim {
     pub(crate) turn: Turn,
     pub(crate) cost: Cost,
     first: bool,
+    /// With it, more than half of the limit is used.
+    near: bool,
     /// Compare-and-swaps that were lost on the way.
     pub(crate) races: u32,
 }
@@ -60,7 +71,16 @@ pub(crate) enum Verdict {
     Moved,
 }
 
-impl Ledger {
+/// Why a request is denied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Denied {
+    /// The limit; and whether that armed strict mode.
+    Limit { arms: bool },
+    /// Reservations of batches in flight, and nothing else.
+    Reserved,
+}
+
+impl Ledger<'_> {
     /// What both cells hold, with everything that is claimed.
     pub(crate) fn view(&self, turn: Turn) -> View {
         let (current, previous) = (self.cell(turn), self.cell(turn.previous()));
@@ -71,51 +91,50 @@ impl Ledger {
         }
     }
 
-    /// The same without what batches in flight have reserved.
-    fn without_reservations(&self, look: &Look) -> View {
-        let turn = look.place.turn;
-        let before = turn.previous();
-        View {
-            current: look.view.current.saturating_sub(self.reserved(turn).read(turn)),
-            previous: look.view.previous.saturating_sub(self.reserved(before).read(before)),
+    /// Looks without taking anything. `None` if the ledger is not the subject's any more.
+    pub(crate) fn look(&self, era: u64, window: Window, now: Now) -> Option<Look> {
+        loop {
+            let place = self.place(window, now);
+            let seen = self.cell(place.turn).claimed.load();
+            match self.see(place, seen, window) {
+                Sight::Clear(look) => return (self.era() == era).then_some(look),
+                Sight::Closed => return None,
+                Sight::Turned => {}
+            }
         }
     }
 
-    /// Looks without taking anything. `None` if the ledger is not the subject's any more.
-    pub(crate) fn look(&self, era: u64, window: Window, now: Now) -> Option<Look> {
-        let place = self.place(window, now);
-        let claimed = self.cell(place.turn).claimed.load();
-        let count = if claimed.turn() == place.turn { claimed.count() } else { 0 };
-        let look = self.look_from(place, count, window);
-        (claimed.turn() != Turn::RETIRED && self.era() == era).then_some(look)
+    /// [`Ledger::claim_here`], for those who are not in a hurry.
+    pub(crate) fn claim(&self, era: u64, terms: Terms, now: Now) -> Verdict {
+        self.claim_here(era, terms, now)
     }
 
     /// Takes the cost if it fits. INV-4: what is claimed in a cell never exceeds the limit of
     /// the request that claimed last.
-    #[inline]
-    pub(crate) fn claim(&self, era: u64, terms: Terms, now: Now) -> Verdict {
+    #[inline(always)]
+    pub(crate) fn claim_here(&self, era: u64, terms: Terms, now: Now) -> Verdict {
         let mut races = 0;
         loop {
             let place = self.place(terms.window, now);
             let cell = self.cell(place.turn);
             let seen = cell.claimed.load();
-            let claimed = match self.claimed_in(seen, place.turn) {
-                Some(claimed) => claimed,
-                None if seen.turn() == Turn::RETIRED => return Verdict::Moved,
-                None => continue,
+            let look = match self.see(place, seen, terms.window) {
+                Sight::Clear(look) => look,
+                Sight::Closed => return Verdict::Moved,
+                Sight::Turned => continue,
             };
-            let look = self.look_from(place, claimed, terms.window);
             if !fits(look.used, terms.cost, terms.limit) {
                 return if self.era() == era { Verdict::Denied(look) } else { Verdict::Moved };
             }
             let (turn, cost) = (place.turn, terms.cost);
-            let claim = Claim { era, turn, cost, first: claimed == 0, races };
+            let near = look.used.saturating_add(cost.get()) > terms.limit.get() / 2;
+            let claim = Claim { era, turn, cost, first: look.first, near, races };
             if terms.cost.get() == 0 {
                 return if self.era() == era { Verdict::Held(claim, look) } else { Verdict::Moved };
             }
             // Only a swap can begin a turn: adding to a leftover would come to nothing for ever.
             let won = if races < RACES_MAX || seen.turn() != place.turn {
-                cell.claimed.swap(seen, Word::new(place.turn, claimed + terms.cost.get()))
+                cell.claimed.swap(seen, Word::new(turn, seen.count_in(turn) + cost.get()))
             } else {
                 self.claim_by_adding(place, terms)
             };
@@ -145,38 +164,38 @@ impl Ledger {
 
     fn reserve_in(&self, era: u64, turn: Turn, cost: Cost) {
         let alive = || self.is_alive(era, turn);
-        let _ = self.reserved(turn).write(turn, alive, |held| held.saturating_add(cost.get()));
+        let _ = self.cell(turn).reserved.write(turn, alive, |held| held.saturating_add(cost.get()));
     }
 
     /// A reservation has ended.
     pub(crate) fn settle(&self, turn: Turn, cost: Cost) {
-        self.reserved(turn).take_back(turn, cost.get());
+        self.cell(turn).reserved.take_back(turn, cost.get());
     }
 
-    /// What a word of `claimed` says for a turn. `None`: the turn has passed, or the word is
-    /// closed.
-    #[inline]
-    fn claimed_in(&self, seen: Word, turn: Turn) -> Option<u64> {
-        if seen.turn() == turn {
-            Some(seen.count())
-        } else if seen.turn() != Turn::RETIRED && self.position().turn() == turn {
-            // A leftover of two turns ago: whoever began a later turn moved the position first.
-            Some(0)
-        } else {
-            None
+    /// Adds up what the cells hold, `seen` being what is claimed in the current one.
+    ///
+    /// Words of other turns count for nothing. Whether they are leftovers, as they should be, or
+    /// were written by those who turned the ledger meanwhile, the position tells afterwards:
+    /// whoever begins a turn moves it first.
+    #[inline(always)]
+    fn see(&self, place: Place, seen: Word, window: Window) -> Sight {
+        let (turn, before) = (place.turn, place.turn.previous());
+        let (current, previous) = (self.cell(turn), self.cell(before));
+        let seen_before = previous.claimed.load();
+        let mut view =
+            View { current: seen.count_in(turn), previous: seen_before.count_in(before) };
+        let first = view.current == 0;
+        if place.heard {
+            view.current += current.told(turn);
+            view.previous += previous.told(before);
         }
-    }
-
-    #[inline]
-    fn look_from(&self, place: Place, claimed: u64, window: Window) -> Look {
-        let (current, before) = (self.cell(place.turn), place.turn.previous());
-        let previous = self.cell(before);
-        let view = View {
-            current: claimed + current.told(place.turn),
-            previous: previous.claimed.read(before) + previous.told(before),
-        };
-        let used = view.used(window, place.elapsed_ms);
-        Look { place, view, used, first: claimed == 0 }
+        if seen.turn() == Turn::RETIRED || seen_before.turn() == Turn::RETIRED {
+            return Sight::Closed;
+        }
+        if self.position().turn() != turn {
+            return Sight::Turned;
+        }
+        Sight::Clear(Look { place, view, used: view.used(window, place.elapsed_ms), first })
     }
 
     /// Adds first and checks after: needs no luck, and holds room for a moment that it may have
@@ -186,11 +205,11 @@ impl Ledger {
         let cell = self.cell(place.turn);
         let cost = terms.cost.get();
         let seen = cell.claimed.add_blindly(cost);
-        if seen.turn() == place.turn {
-            let look = self.look_from(place, seen.count(), terms.window);
-            if fits(look.used, terms.cost, terms.limit) {
-                return true;
-            }
+        if seen.turn() == place.turn
+            && let Sight::Clear(look) = self.see(place, seen, terms.window)
+            && fits(look.used, terms.cost, terms.limit)
+        {
+            return true;
         }
         cell.claimed.take_back(seen.turn(), cost);
         false
@@ -207,9 +226,15 @@ impl Ledger {
     }
 
     /// Makes a claim an admission: `mine` takes it.
-    pub(crate) fn commit(&self, claim: Claim, terms: Terms, now: Now) {
+    #[inline]
+    pub(crate) fn commit(&self, claim: Claim, terms: Terms) {
         if claim.cost.get() == 0 {
             return;
+        }
+        // The limit is remembered where it may matter: by the first, and by those it is near to.
+        // Before `mine` is raised, because until then the claim keeps the ledger.
+        if claim.first || claim.near {
+            self.remember_limit(terms.limit, claim.first);
         }
         let alive = || self.is_alive(claim.era, claim.turn);
         // Passed: the cell left the sliding window while the claim was held, and the cost with it.
@@ -217,8 +242,6 @@ impl Ledger {
             .cell(claim.turn)
             .mine
             .write(claim.turn, alive, |mine| mine.saturating_add(claim.cost.get()));
-        self.touch(terms.window, now);
-        self.remember_limit(terms.limit, claim.first);
     }
 
     /// Gives a claim back.
@@ -229,49 +252,74 @@ impl Ledger {
     }
 
     fn remember_limit(&self, limit: Limit, first: bool) {
-        let known = self.limit.load(Ordering::Relaxed);
+        let known = self.back.limit.load(Ordering::Relaxed);
         if limit.get() < known || (first && limit.get() != known) || known == 0 {
             // ORDER: a hint for eviction and publishing; any of several racing limits will do.
-            self.limit.store(limit.get(), Ordering::Release);
+            self.back.limit.store(limit.get(), Ordering::Release);
         }
     }
 
-    /// Whether the request is denied by reservations only.
-    pub(crate) fn is_reserved(&self, look: &Look, terms: Terms) -> bool {
-        let settled = self.without_reservations(look);
-        settled != look.view
-            && fits(settled.used(terms.window, look.place.elapsed_ms), terms.cost, terms.limit)
+    /// What a denial saw, without what batches in flight have reserved: `None` if there is none.
+    #[inline]
+    fn without_reservations(&self, look: &Look, window: Window) -> Option<u64> {
+        let [first, second] = &self.back.marks;
+        if first.has_no_reservations() && second.has_no_reservations() {
+            return None;
+        }
+        Some(self.used_without_reservations(look, window))
     }
 
-    /// After a denial: check admissions with the region first for one window, but only if a cost
-    /// of 1 would be denied too, reservations aside. A single oversized request must not turn
-    /// every later admission into a store read. Returns whether it was armed.
-    pub(crate) fn arm_strict(&self, look: &Look, terms: Terms, now: Now) -> bool {
-        let settled = self.without_reservations(look).used(terms.window, look.place.elapsed_ms);
-        if terms.limit.get() == 0 || terms.cost.get() == 0 || fits(settled, Cost::ONE, terms.limit)
-        {
-            return false;
-        }
+    #[cold]
+    fn used_without_reservations(&self, look: &Look, window: Window) -> u64 {
+        let (turn, before) = (look.place.turn, look.place.turn.previous());
+        let current = self.cell(turn).reserved.read(turn);
+        let previous = self.cell(before).reserved.read(before);
+        let view = View {
+            current: look.view.current.saturating_sub(current),
+            previous: look.view.previous.saturating_sub(previous),
+        };
+        view.used(window, look.place.elapsed_ms)
+    }
+
+    /// Why a request is denied. If the limit is exhausted, reservations aside, strict mode is
+    /// armed: admissions are checked with the region first for one window. A single oversized
+    /// request must not turn every later admission into a store read, so a cost of 1 must be
+    /// denied too.
+    #[inline(always)]
+    pub(crate) fn deny(&self, look: &Look, terms: Terms, now: Now) -> Denied {
+        let settled = match self.without_reservations(look, terms.window) {
+            Some(settled) if fits(settled, terms.cost, terms.limit) => return Denied::Reserved,
+            Some(settled) => settled,
+            None => look.used,
+        };
+        let exhausted = terms.limit.get() > 0 && !fits(settled, Cost::ONE, terms.limit);
+        let arms = exhausted && terms.cost.get() > 0 && self.arm_strict(terms, now);
+        Denied::Limit { arms }
+    }
+
+    /// Returns whether it was not armed before.
+    #[inline]
+    fn arm_strict(&self, terms: Terms, now: Now) -> bool {
         let until = now.monotonic_ms().saturating_add(terms.window.as_millis());
-        let known = self.strict_until.load(Ordering::Acquire);
+        let known = self.back.strict_until.load(Ordering::Acquire);
         let armed = known > now.monotonic_ms();
-        let seen = self.strict_limit.load(Ordering::Acquire);
-        let concerned = if armed { seen.max(terms.limit.get()) } else { terms.limit.get() };
-        if concerned != seen {
-            // ORDER: losing the swap means that another denial armed just now: keep the larger.
-            let swapped = self.strict_limit.compare_exchange(
-                seen,
-                concerned,
-                Ordering::AcqRel,
-                Ordering::Acquire,
-            );
-            if swapped.is_err() {
-                self.strict_limit.fetch_max(terms.limit.get(), Ordering::AcqRel);
-            }
+        if !armed || self.back.strict_limit.load(Ordering::Acquire) < terms.limit.get() {
+            self.raise_strict_limit(terms.limit, armed);
         }
         if known < until {
-            self.strict_until.fetch_max(until, Ordering::AcqRel);
+            self.back.strict_until.fetch_max(until, Ordering::AcqRel);
         }
-        true
+        !armed
+    }
+
+    #[cold]
+    fn raise_strict_limit(&self, limit: Limit, armed: bool) {
+        let word = &self.back.strict_limit;
+        let seen = word.load(Ordering::Acquire);
+        let concerned = if armed { seen.max(limit.get()) } else { limit.get() };
+        // ORDER: losing the swap means that another denial armed just now: keep the larger.
+        if word.compare_exchange(seen, concerned, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            word.fetch_max(limit.get(), Ordering::AcqRel);
+        }
     }
 }

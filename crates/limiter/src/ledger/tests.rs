@@ -6,19 +6,29 @@ fn terms(limit: u64, cost: u64) -> Terms {
     Terms { window, limit: Limit::new(limit), cost: Cost::new(cost).unwrap() }
 }
 
-fn ledger() -> (Ledger, u64) {
-    let ledger = Ledger::free();
-    let window = Window::from_millis(1_000).unwrap();
-    let founding = Founding { window, identity: &[7; IDENTITY_WORDS], digest: [1, 2], life: 3 };
-    let era = ledger.found(&founding, NOW);
-    (ledger, era)
+/// The memory of one ledger.
+struct Memory(Front, Back);
+
+impl Memory {
+    fn new() -> Self {
+        Self(Front::free(), Back::free())
+    }
+
+    /// The ledger of a subject, and its era.
+    fn found(&self, fingerprint: [u64; 2], life: u64) -> (Ledger<'_>, u64) {
+        let ledger = Ledger::new(&self.0, &self.1);
+        let window = terms(1, 1).window;
+        let founding = Founding { window, fingerprint, digest: [1, 2], life };
+        (ledger, ledger.found(&founding, NOW))
+    }
 }
 
 const NOW: Now = Now::new(10_000, 10_000);
 
 #[test]
 fn a_claim_keeps_its_ledger() {
-    let (ledger, era) = ledger();
+    let memory = Memory::new();
+    let (ledger, era) = memory.found([7, 7], 3);
     let Verdict::Held(claim, look) = ledger.claim(era, terms(2, 1), NOW) else {
         panic!("there was room");
     };
@@ -32,7 +42,8 @@ fn a_claim_keeps_its_ledger() {
 
 #[test]
 fn a_retired_ledger_decides_nothing() {
-    let (ledger, era) = ledger();
+    let memory = Memory::new();
+    let (ledger, era) = memory.found([7, 7], 3);
     assert!(ledger.retire(|| true));
     assert!(matches!(ledger.claim(era, terms(2, 1), NOW), Verdict::Moved));
     assert!(matches!(ledger.claim(era, terms(2, 0), NOW), Verdict::Moved));
@@ -41,14 +52,13 @@ fn a_retired_ledger_decides_nothing() {
 
 #[test]
 fn a_reused_ledger_is_another_subjects() {
-    let (ledger, era) = ledger();
-    assert!(ledger.is_of(&[7; IDENTITY_WORDS], terms(1, 1).window));
+    let memory = Memory::new();
+    let (ledger, era) = memory.found([7, 7], 3);
+    assert!(ledger.is_of([7, 7]));
     assert!(ledger.retire(|| true));
-    let founding =
-        Founding { window: terms(1, 1).window, identity: &[8; 12], digest: [0; 2], life: 4 };
-    let later = ledger.found(&founding, NOW);
+    let (ledger, later) = memory.found([7, 8], 4);
     assert_eq!(later, era + 2);
-    assert!(!ledger.is_of(&[7; IDENTITY_WORDS], terms(1, 1).window));
+    assert!(!ledger.is_of([7, 7]) && ledger.is_of([7, 8]));
     assert!(matches!(ledger.claim(era, terms(2, 1), NOW), Verdict::Moved), "an old era");
     let cell = ledger.cell(ledger.position().turn());
     assert_eq!(cell.claimed.load().count(), 0, "the old claim was taken back");
@@ -59,20 +69,21 @@ fn a_reused_ledger_is_another_subjects() {
 /// The reason of a denial: a batch in flight, or the limit.
 #[test]
 fn a_denial_knows_reservations_from_admissions() {
-    let (ledger, era) = ledger();
+    let memory = Memory::new();
+    let (ledger, era) = memory.found([7, 7], 3);
     let Verdict::Held(claim, _) = ledger.reserve(era, terms(1, 1), NOW) else {
         panic!("there was room");
     };
     let Verdict::Denied(look) = ledger.claim(era, terms(1, 1), NOW) else {
         panic!("the room is reserved");
     };
-    assert!(ledger.is_reserved(&look, terms(1, 1)));
-    assert!(!ledger.arm_strict(&look, terms(1, 1), NOW), "a reservation arms nothing");
-    ledger.commit(claim, terms(1, 1), NOW);
+    assert_eq!(ledger.deny(&look, terms(1, 1), NOW), Denied::Reserved);
+    assert_eq!(ledger.strict().0, 0, "a reservation arms nothing");
+    ledger.commit(claim, terms(1, 1));
     ledger.settle(claim.turn, claim.cost);
     let Verdict::Denied(look) = ledger.claim(era, terms(1, 1), NOW) else {
         panic!("the room is spent");
     };
-    assert!(!ledger.is_reserved(&look, terms(1, 1)));
-    assert!(ledger.arm_strict(&look, terms(1, 1), NOW));
+    assert_eq!(ledger.deny(&look, terms(1, 1), NOW), Denied::Limit { arms: true });
+    assert_eq!(ledger.deny(&look, terms(1, 1), NOW), Denied::Limit { arms: false }, "armed");
 }

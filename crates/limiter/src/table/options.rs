@@ -4,8 +4,9 @@ use crate::key::FleetSecret;
 
 use super::shard::Shard;
 
-/// Largest number of shards. Enough that two cores rarely meet at a lock.
-const SHARDS_MAX: usize = 64;
+/// Largest number of shards. Only coming and going locks one, so a few are enough; what a look-up
+/// reads of each on its way stays in the nearest cache.
+const SHARDS_MAX: usize = 16;
 /// A shard smaller than this would fill up by chance before its neighbours.
 const SHARD_SUBJECTS_MIN: usize = 4_096;
 

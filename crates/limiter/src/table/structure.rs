@@ -17,6 +17,8 @@ use std::collections::BTreeMap;
 use crate::ledger::Ledger;
 use crate::time::Now;
 
+use super::index::LEDGERS_MAX;
+
 /// Ledgers looked at to find an expired one when the shard is full.
 const EXPIRED_LOOKS: usize = 16;
 /// Ledgers looked at to find the least used one: a sample, so that a full table stays quick.
@@ -25,16 +27,14 @@ const LEAST_USED_LOOKS: usize = 32;
 const USE_SHARE_MAX: u64 = 512;
 /// Links allocated at a time.
 const GROWTH: usize = 1_024;
-/// No ledger.
-const NONE: u32 = u32::MAX;
 
 /// A ledger's place among those of its workspace: a ring, so that any of them is a beginning.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     owner: u64,
+    hash: u64,
     before: u32,
     after: u32,
-    tag: u32,
 }
 
 /// What a workspace holds in this shard.
@@ -74,8 +74,7 @@ pub(crate) struct Structure {
 impl Structure {
     pub(crate) fn new(subjects_max: usize, regional: bool) -> Self {
         Self {
-            // Ledgers are named by 32 bits, one of which says that there is none.
-            subjects_max: subjects_max.min(NONE as usize - 1),
+            subjects_max: subjects_max.min(LEDGERS_MAX),
             regional,
             free: Vec::new(),
             links: Vec::new(),
@@ -103,13 +102,14 @@ impl Structure {
         self.links.len() - self.free.len()
     }
 
-    pub(crate) fn subjects_max(&self) -> usize {
-        self.subjects_max
-    }
-
     /// Ledgers that were ever used.
     pub(crate) fn subjects_ever(&self) -> usize {
         self.links.len()
+    }
+
+    /// The hash that a ledger is found by.
+    pub(crate) fn hash_of(&self, at: u32) -> u64 {
+        self.link(at).map_or(0, |link| link.hash)
     }
 
     /// The number of this eviction sweep.
@@ -127,7 +127,7 @@ impl Structure {
         &mut self,
         owner: u64,
         now: Now,
-        ledger: impl Fn(u32) -> Option<&'a Ledger> + Copy,
+        ledger: impl Fn(u32) -> Option<Ledger<'a>> + Copy,
     ) -> Vacancy {
         if let Some(at) = self.take_free() {
             return Vacancy::Free(at);
@@ -156,9 +156,8 @@ impl Structure {
     }
 
     /// The ledger at `at` now belongs to a subject of `owner`.
-    pub(crate) fn join(&mut self, at: u32, owner: u64, tag: u64) {
-        let tag = u32::try_from(tag).unwrap_or(u32::MAX);
-        let alone = Link { owner, before: at, after: at, tag };
+    pub(crate) fn join(&mut self, at: u32, owner: u64, hash: u64) {
+        let alone = Link { owner, hash, before: at, after: at };
         match self.links.get_mut(at as usize) {
             Some(link) => *link = alone,
             None => {
@@ -179,9 +178,9 @@ impl Structure {
         }
     }
 
-    /// The ledger at `at` was retired: it is free now. Returns the tag it was found by.
-    pub(crate) fn leave(&mut self, at: u32) -> u64 {
-        let Some(link) = self.link(at) else { return 0 };
+    /// The ledger at `at` was retired: it is free now.
+    pub(crate) fn leave(&mut self, at: u32) {
+        let Some(link) = self.link(at) else { return };
         if let Some(before) = self.links.get_mut(link.before as usize) {
             before.after = link.after;
         }
@@ -196,19 +195,18 @@ impl Structure {
             }
         }
         self.free.push(at);
-        link.tag.into()
     }
 
     /// Looks at the next ledger of the sweep and retires it if its subject has expired.
     pub(crate) fn next_expired<'a>(
         &mut self,
         now: Now,
-        ledger: impl Fn(u32) -> Option<&'a Ledger>,
+        ledger: impl Fn(u32) -> Option<Ledger<'a>>,
     ) -> Option<u32> {
         let at = self.hand;
         let next = self.hand + 1;
         self.hand = if (next as usize) < self.links.len() { next } else { 0 };
-        let ledger = ledger(at).filter(|ledger| ledger.era() % 2 == 0)?;
+        let ledger = ledger(at).filter(|ledger| ledger.era().is_multiple_of(2))?;
         let regional = self.regional;
         ledger.retire(|| ledger.standing(now, regional).expired).then_some(at)
     }
@@ -218,7 +216,7 @@ impl Structure {
         &mut self,
         owner: u64,
         now: Now,
-        ledger: impl Fn(u32) -> Option<&'a Ledger> + Copy,
+        ledger: impl Fn(u32) -> Option<Ledger<'a>> + Copy,
     ) -> Option<u32> {
         let account = self.accounts.get(&owner)?;
         let (mut at, mut sample) = (account.hand, Vec::with_capacity(LEAST_USED_LOOKS));
@@ -237,7 +235,7 @@ impl Structure {
         &mut self,
         share: usize,
         now: Now,
-        ledger: impl Fn(u32) -> Option<&'a Ledger> + Copy,
+        ledger: impl Fn(u32) -> Option<Ledger<'a>> + Copy,
     ) -> Option<u32> {
         let ever = u32::try_from(self.links.len()).ok()?;
         let mut sample = Vec::with_capacity(LEAST_USED_LOOKS);
@@ -256,17 +254,17 @@ impl Structure {
         &self,
         sample: &[u32],
         now: Now,
-        ledger: impl Fn(u32) -> Option<&'a Ledger>,
+        ledger: impl Fn(u32) -> Option<Ledger<'a>>,
     ) -> Option<u32> {
         let regional = self.regional;
-        let may = |ledger: &Ledger| {
+        let may = |ledger: &Ledger<'_>| {
             let standing = ledger.standing(now, regional);
             !standing.dirty && standing.use_share <= USE_SHARE_MAX
         };
         let mut candidates: Vec<_> = sample
             .iter()
             .filter_map(|at| ledger(*at).map(|ledger| (*at, ledger)))
-            .filter(|(_, ledger)| ledger.era() % 2 == 0 && may(ledger))
+            .filter(|(_, ledger)| ledger.era().is_multiple_of(2) && may(ledger))
             .map(|(at, ledger)| {
                 let standing = ledger.standing(now, regional);
                 ((standing.use_share, std::cmp::Reverse(standing.idle_ms)), at, ledger)

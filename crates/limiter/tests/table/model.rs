@@ -45,13 +45,13 @@ impl Ask {
     }
 }
 
-/// One subject: two counts, where they stand, and when they were last used.
+/// One subject: two counts, where they stand, and when the current cell was first used.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cells {
     sequence: u64,
     current: u64,
     previous: u64,
-    touched_ms: u64,
+    turned_ms: u64,
     peers: u64,
     foreign: u64,
     told_before: u64,
@@ -73,9 +73,9 @@ impl Model {
     fn place(&mut self, ask: Ask, now: Now) -> (&mut Cells, u64) {
         let window_ms = WINDOWS_MS[ask.window];
         let sequence = now.unix_ms() / window_ms;
-        let fresh = Cells { sequence, touched_ms: now.monotonic_ms(), ..Cells::default() };
+        let fresh = Cells { sequence, turned_ms: now.monotonic_ms(), ..Cells::default() };
         let cells = self.subjects.entry((ask.identifier, ask.window)).or_insert(fresh);
-        let idle_ms = now.monotonic_ms().saturating_sub(cells.touched_ms);
+        let since_ms = now.monotonic_ms().saturating_sub(cells.turned_ms);
         let (ahead, behind) =
             (sequence.checked_sub(cells.sequence), cells.sequence.checked_sub(sequence));
         match (ahead, behind) {
@@ -88,12 +88,14 @@ impl Model {
                     peers: 0,
                     foreign: 0,
                     told_before: cells.told(),
-                    touched_ms: cells.touched_ms.max(now.monotonic_ms()),
+                    turned_ms: cells.turned_ms.max(now.monotonic_ms()),
                 };
             }
-            (Some(_), _) if idle_ms >= window_ms - window_ms / 16 => *cells = fresh,
+            (Some(ahead), _) if since_ms >= (window_ms - window_ms / 16) * (ahead - 1) => {
+                *cells = fresh;
+            }
             (None, Some(1)) => return (cells, 0),
-            (None, _) if now.monotonic_ms() < cells.touched_ms => return (cells, 0),
+            (None, _) if now.monotonic_ms() < cells.turned_ms => return (cells, 0),
             // The wall clock jumped: the cells change their name.
             _ => cells.sequence = sequence,
         }
@@ -112,15 +114,8 @@ impl Model {
     }
 
     fn spend(&mut self, ask: Ask, now: Now) {
-        let window_ms = WINDOWS_MS[ask.window];
         let (cells, _) = self.place(ask, now);
-        if ask.cost > 0 {
-            cells.current += ask.cost;
-            // Kept to a sixteenth of a window.
-            if now.monotonic_ms().saturating_sub(cells.touched_ms) >= window_ms / 16 {
-                cells.touched_ms = now.monotonic_ms();
-            }
-        }
+        cells.current += ask.cost;
     }
 
     fn single(&mut self, ask: Ask, now: Now) -> Option<u64> {
@@ -246,7 +241,7 @@ impl Pair {
         self.model.subjects.retain(|(identifier, window), cells| {
             let ask = Ask { identifier: *identifier, window: *window, limit: 1, cost: 1 };
             let kept = table.cell(ask.request().subject(), cells.sequence).is_some();
-            let idle_ms = monotonic_ms.saturating_sub(cells.touched_ms);
+            let idle_ms = monotonic_ms.saturating_sub(cells.turned_ms);
             assert!(kept || idle_ms >= 3 * WINDOWS_MS[*window], "dropped {cells:?}");
             kept
         });
