@@ -133,7 +133,7 @@ fn any_parts() -> impl Strategy<Value = [String; 3]> {
 }
 
 /// Two subjects that are hard to tell apart: unrelated ones, the same one, one with its last
-/// character changed, and the same text cut into parts at other places.
+/// character changed or a zero after it, and the same text cut into parts at other places.
 fn any_pair() -> impl Strategy<Value = ([String; 3], [String; 3])> {
     let cut = |parts: [String; 3], at: (usize, usize)| {
         let text: Vec<char> = parts.concat().chars().collect();
@@ -148,11 +148,17 @@ fn any_pair() -> impl Strategy<Value = ([String; 3], [String; 3])> {
         other[at].push('c');
         (parts, other)
     };
+    let longer = |parts: [String; 3], at: usize| {
+        let mut other = parts.clone();
+        other[at].push('\0');
+        (parts, other)
+    };
     let cuts = (0..200_usize, 0..200_usize);
     prop_oneof![
         (any_parts(), any_parts()),
         any_parts().prop_map(|parts| (parts.clone(), parts)),
         (any_parts(), 0..3_usize).prop_map(move |(parts, at)| change(parts, at)),
+        (any_parts(), 0..3_usize).prop_map(move |(parts, at)| longer(parts, at)),
         (any_parts(), cuts).prop_map(move |(parts, at)| cut(parts, at)),
     ]
 }
