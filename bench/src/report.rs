@@ -96,7 +96,10 @@ mod tests {
         let json = serde_json::to_string(&line).unwrap();
         assert_eq!(
             json,
-            r#"{"bench":"decide","case":"uniform/2t","contestant":"tidegate","value":61.2,"unit":"ns/decision min"}"#
+            concat!(
+                r#"{"bench":"decide","case":"uniform/2t","contestant":"tidegate","#,
+                r#""value":61.2,"unit":"ns/decision min"}"#
+            )
         );
         let line = Line::Target {
             bench: "decide",
@@ -108,7 +111,10 @@ mod tests {
         let json = serde_json::to_string(&line).unwrap();
         assert_eq!(
             json,
-            r#"{"bench":"decide","case":"uniform/2t","target":"<= 0.5x governor-string","measured":"0.31x","met":true}"#
+            concat!(
+                r#"{"bench":"decide","case":"uniform/2t","target":"<= 0.5x governor-string","#,
+                r#""measured":"0.31x","met":true}"#
+            )
         );
     }
 }

@@ -248,7 +248,7 @@ fn two_rollovers_vs_admit() {
 /// A thread that wins a turn and then sleeps must not begin it over a later one.
 #[test]
 fn a_slow_turn_wipes_nothing() {
-    explore(None, || {
+    explore(Some(3), || {
         let (ledger, era) = ledger();
         let slow = {
             let ledger = Arc::clone(&ledger);
