@@ -213,20 +213,21 @@ impl<'a> Sum<'a> {
         }
     }
 
-    /// Takes in bytes, sixteen to a pair, the last pair filled with zeros.
+    /// Takes in bytes, sixteen to a pair. If some are left over, the last pair is made of the last
+    /// sixteen: with the length, which is taken in before, that is as good as filling it up, and
+    /// needs no copying.
     #[inline]
     fn take(&mut self, bytes: &[u8]) {
+        let Some(last) = bytes.last_chunk::<PAIR>() else {
+            self.take_pair(short_pair(bytes));
+            return;
+        };
         let (pairs, rest) = bytes.as_chunks::<PAIR>();
         for pair in pairs {
             self.take_pair(halves(u128::from_le_bytes(*pair)));
         }
-        match rest.split_first_chunk::<8>() {
-            Some((first, [])) => self.take_pair([u64::from_le_bytes(*first), 0]),
-            Some((first, last)) => {
-                self.take_pair([u64::from_le_bytes(*first), last_word(bytes, last)]);
-            }
-            None if rest.is_empty() => {}
-            None => self.take_pair([last_word(bytes, rest), 0]),
+        if !rest.is_empty() {
+            self.take_pair(halves(u128::from_le_bytes(*last)));
         }
     }
 
@@ -287,14 +288,18 @@ fn long_fingerprint(subject: &Subject<'_>, mark: u64, seed: &Seed) -> [u64; 2] {
     sum.finish()
 }
 
-/// Up to seven bytes, the end of `part`, as a word filled with zeros. Reads a whole word that ends
-/// where the part ends, if there is one: copying single bytes stalls the load after it.
+/// Fewer than sixteen bytes as a pair of words: the first and the last eight, four, or single
+/// ones. With the length they say what every byte is.
 #[inline]
-fn last_word(part: &[u8], rest: &[u8]) -> u64 {
-    match part.last_chunk::<8>() {
-        Some(last) => u64::from_le_bytes(*last) >> (8 * (8 - rest.len())),
-        None => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+fn short_pair(bytes: &[u8]) -> [u64; 2] {
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        return [u64::from_le_bytes(*first), u64::from_le_bytes(*last)];
     }
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        return [u32::from_le_bytes(*first).into(), u32::from_le_bytes(*last).into()];
+    }
+    let byte = |at: usize| bytes.get(at).map_or(0, |byte| u64::from(*byte));
+    [byte(0) << 8 | byte(1), byte(2)]
 }
 
 #[cfg(test)]

@@ -184,20 +184,35 @@ proptest! {
         prop_assert_eq!(Key::of(&first, &seed) == Key::of(&second, &seed), first == second);
     }
 
-    /// The sum is that of its definition, over words that zeros fill up.
+    /// The sum is that of its definition, over pairs that zeros fill up.
     #[test]
-    fn fingerprint_is_nh(bytes in proptest::collection::vec(any::<u8>(), 0..PAIRS * PAIR)) {
+    fn fingerprint_is_nh(words in proptest::collection::vec(any::<[u64; 2]>(), 0..PAIRS)) {
         let seed = Seed::from_bytes([6; 32]);
         let mut sum = Sum::new(&seed);
-        sum.take(&bytes);
-        let mut filled = bytes;
-        filled.resize(PAIRS * PAIR, 0);
-        let (pairs, _) = filled.as_chunks::<PAIR>();
-        let pairs = pairs.iter().map(|pair| halves(u128::from_le_bytes(*pair)));
-        let expected = pairs.zip(seed.keys).fold(0_u128, |sum, (words, keys)| {
+        words.iter().for_each(|pair| sum.take_pair(*pair));
+        let mut filled = words;
+        filled.resize(PAIRS, [0, 0]);
+        let expected = filled.iter().zip(seed.keys).fold(0_u128, |sum, (words, keys)| {
             let [first, second] = [0, 1].map(|at| words[at].wrapping_add(keys[at]));
             sum.wrapping_add(u128::from(first).wrapping_mul(u128::from(second)))
         });
         prop_assert_eq!(sum.finish(), halves(expected));
+    }
+
+    /// Bytes of one length that differ are taken in differently.
+    #[test]
+    fn every_byte_is_taken_in(
+        bytes in proptest::collection::vec(any::<u8>(), 1..100),
+        at in 0..100_usize,
+    ) {
+        let seed = Seed::from_bytes([6; 32]);
+        let mut other = bytes.clone();
+        other[at % bytes.len()] ^= 1;
+        let fingerprint = |bytes: &[u8]| {
+            let mut sum = Sum::new(&seed);
+            sum.take(bytes);
+            sum.finish()
+        };
+        prop_assert_ne!(fingerprint(&bytes), fingerprint(&other));
     }
 }
