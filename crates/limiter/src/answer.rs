@@ -34,7 +34,8 @@ pub struct Answer {
 pub(crate) struct Retry {
     pub(crate) view: View,
     pub(crate) window: crate::Window,
-    pub(crate) cost: crate::Cost,
+    /// With what earlier items of the batch take from the same subject.
+    pub(crate) cost: u64,
     pub(crate) start_ms: u64,
     pub(crate) now_ms: u64,
 }
@@ -73,7 +74,8 @@ impl Answer {
     }
 
     /// The exact time after which this cost fits if nothing else happens: 0 for an admission,
-    /// `None` if it never fits.
+    /// `None` if it never fits. In a batch, the items before it that concern the same subject come
+    /// with it; the batch fits when the last of its items does.
     #[must_use]
     pub fn retry_after_ms(&self) -> Option<u64> {
         let Retry { view, window, cost, start_ms, now_ms } = self.retry;
@@ -115,6 +117,6 @@ impl BatchAnswer {
 impl Retry {
     pub(crate) fn never_seen(request: &Request<'_>, start_ms: u64, now_ms: u64) -> Self {
         let view = View { current: 0, previous: 0 };
-        Self { view, window: request.subject.window, cost: request.cost, start_ms, now_ms }
+        Self { view, window: request.subject.window, cost: request.cost.get(), start_ms, now_ms }
     }
 }

@@ -90,7 +90,7 @@ impl Item<'_, '_> {
         let terms = Terms::of(self.request);
         let mut look = ledger.look(era, terms.window, now).ok_or(Moved)?;
         look.used = look.used.saturating_add(self.earlier);
-        look.view.current = look.view.current.saturating_add(self.earlier);
+        look.earlier = self.earlier;
         let fit = fits(look.used, terms.cost, terms.limit);
         self.seen = if fit { Seen::Fits(look) } else { Seen::Denied(look) };
         Ok(())
@@ -113,7 +113,10 @@ fn reserve_and_commit(table: &Table, items: &mut [Item<'_, '_>], now: Now) -> Re
         let Some(item) = items.get_mut(at) else { continue };
         match reserved {
             Reserved::Held(look) => item.seen = Seen::Fits(look),
-            Reserved::Denied(look) => {
+            Reserved::Denied(mut look) => {
+                // What the batch itself holds there is about to be released.
+                look.view.current = look.view.current.saturating_sub(item.earlier);
+                look.earlier = item.earlier;
                 item.seen = Seen::Denied(look);
                 table.counters().mine().count(|all| &all.reservations_denied);
                 return Ok(false);

@@ -316,7 +316,7 @@ impl Answer {
             retry: Retry {
                 view: look.view,
                 window,
-                cost: request.cost,
+                cost: request.cost.get().saturating_add(look.earlier),
                 start_ms,
                 now_ms: now.unix_ms(),
             },

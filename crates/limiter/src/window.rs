@@ -47,8 +47,8 @@ pub(crate) fn fits(used: u64, cost: Cost, limit: Limit) -> bool {
 
 /// When `cost` would fit if nothing else happened: milliseconds after the start of the current
 /// cell, or `None` if never. Before that moment it does not fit, from it on it does.
-pub(crate) fn earliest_fit_ms(view: View, window: Window, cost: Cost, limit: Limit) -> Option<u64> {
-    let room = limit.get().checked_sub(cost.get()).filter(|_| limit.get() > 0)?;
+pub(crate) fn earliest_fit_ms(view: View, window: Window, cost: u64, limit: Limit) -> Option<u64> {
+    let room = limit.get().checked_sub(cost).filter(|_| limit.get() > 0)?;
     let window_ms = window.as_millis();
     // In this cell: the current count stays, the previous one fades.
     if let Some(room) = room.checked_sub(view.current) {

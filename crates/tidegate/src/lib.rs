@@ -32,6 +32,11 @@
 mod clock;
 mod limiter;
 
+/// The example of the README, so that it is true.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use limiter::{BuildError, Builder, Limiter};
 pub use tidegate_limiter::{

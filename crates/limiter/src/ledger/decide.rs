@@ -34,6 +34,8 @@ pub(crate) struct Look {
     pub(crate) used: u64,
     /// Nothing was claimed in the current cell yet.
     pub(crate) first: bool,
+    /// What earlier items of the same batch take, beside what `view` holds.
+    pub(crate) earlier: u64,
 }
 
 /// How a look went.
@@ -195,7 +197,8 @@ impl Ledger<'_> {
         if self.position().turn() != turn {
             return Sight::Turned;
         }
-        Sight::Clear(Look { place, view, used: view.used(window, place.elapsed_ms), first })
+        let used = view.used(window, place.elapsed_ms);
+        Sight::Clear(Look { place, view, used, first, earlier: 0 })
     }
 
     /// Adds first and checks after: needs no luck, and holds room for a moment that it may have

@@ -1,4 +1,4 @@
-//! Rollover and clocks that misbehave: a budget comes back with time that passed, and
+//! Rollover and clocks that misbehave: a budget comes back with time that passed, and
 //! with nothing else.
 
 use crate::support::{START_MS, request, table};

@@ -1,4 +1,5 @@
-//! The lines of the contract that concern one process, on the table.
+//! What the reference implementation's own tests ask of one process (SW, BA, MX and JA lines),
+//! on the table.
 
 use crate::support::{START_MS, now, request, subject, table};
 use tidegate_limiter::{
@@ -121,7 +122,7 @@ fn limit_zero_denies_everything() {
     }
 }
 
-/// a limit is not part of the subject; a window is.
+/// A limit is not part of the subject; a window is.
 #[test]
 fn a_changed_limit_applies_at_once() {
     let table = table();
@@ -132,7 +133,7 @@ fn a_changed_limit_applies_at_once() {
     assert_eq!(table.decide(&request("a", 10, 30_000, 1), now(0)).remaining(), 9);
 }
 
-/// INV-7 and R-7: the same within a cell whatever happens.
+/// INV-7: the same within a cell whatever happens.
 #[test]
 fn reset_is_constant_within_a_cell() {
     let table = table();
@@ -158,6 +159,29 @@ fn retry_after_is_exact_on_the_table() {
         assert!(!table.decide(&ask, now(after_ms + wait_ms - 1)).admitted());
         assert!(table.decide(&ask, now(after_ms + wait_ms)).admitted());
     }
+}
+
+/// A batch that waits for the last of its items is admitted then and not before, duplicates
+/// included; one that can never fit is not told to come back.
+#[test]
+fn retry_after_is_exact_for_batches() {
+    let duplicates = [request("a", 10, 10_000, 3), request("a", 10, 10_000, 3)];
+    let apart = [request("a", 10, 10_000, 3), request("b", 10, 10_000, 3)];
+    for items in [duplicates, apart] {
+        let table = table();
+        assert!(table.decide(&request("a", 10, 10_000, 9), now(0)).admitted());
+        let batch = Batch::new(&items).unwrap();
+        let denied = table.decide_all(&batch, now(0));
+        assert!(!denied.admitted());
+        let waits = denied.items().iter().map(|item| item.retry_after_ms().unwrap());
+        let wait_ms = waits.max().unwrap();
+        assert!(!table.decide_all(&batch, now(wait_ms - 1)).admitted());
+        assert!(table.decide_all(&batch, now(wait_ms)).admitted());
+    }
+    let never = [request("c", 1, 1_000, 1), request("c", 1, 1_000, 1)];
+    let denied = table().decide_all(&Batch::new(&never).unwrap(), now(0));
+    let waits: Vec<_> = denied.items().iter().map(|item| item.retry_after_ms()).collect();
+    assert_eq!(waits, [Some(0), None], "the first fits, both never do");
 }
 
 /// JA1: a subject whose cells have expired is dropped, the current one is kept.
@@ -211,7 +235,7 @@ fn strict_mode_remembers_the_largest_exhausted_limit() {
     assert_eq!(cell.strict().1, 10);
 }
 
-/// what cannot be held cannot be asked.
+/// What cannot be held cannot be asked.
 #[test]
 fn absurd_values_are_refused_where_they_are_parsed() {
     assert_eq!(Part::new(""), Err(RequestError::Empty));

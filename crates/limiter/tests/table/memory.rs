@@ -1,4 +1,4 @@
-//! A hard budget (INV-32), shared fairly between workspaces.
+//! A hard budget (INV-32), shared fairly between workspaces (INV-35).
 
 use tidegate_limiter::{Cost, Denial, Limit, Now, Options, Request, Seed, Table};
 
@@ -111,7 +111,7 @@ fn a_flood_of_exhausted_subjects_is_refused_and_says_so() {
     assert_eq!(table.decide(&ask("a", "flood-0", 2, 1), now(0)).remaining(), 0);
 }
 
-/// what one workspace does to its memory, the others do not notice.
+/// INV-35: what one workspace does to its memory, the others do not notice.
 #[test]
 fn a_flood_concerns_its_own_workspace_only() {
     let table = small_table();

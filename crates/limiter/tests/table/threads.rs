@@ -25,7 +25,7 @@ fn together(work: impl Fn(u32) -> u64 + Sync) -> u64 {
     })
 }
 
-/// INV-4, R-16: exactly the limit is admitted, and contention alone denies nobody.
+/// INV-4: exactly the limit is admitted, and contention alone denies nobody.
 #[test]
 fn one_hot_subject_admits_exactly_its_limit() {
     let table = table();
