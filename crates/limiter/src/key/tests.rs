@@ -104,7 +104,8 @@ fn seeds_change_the_hash() {
     assert_eq!(hash(1), hash(1));
 }
 
-/// Nobody can flood one place of the index: identifiers in any regular pattern spread over the index like random ones.
+/// Nobody can flood one place of the index: identifiers in any regular pattern spread over it like
+/// random ones.
 #[test]
 fn regular_identifiers_spread_evenly() {
     let seed = Seed::from_bytes([3; 32]);
