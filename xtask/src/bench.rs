@@ -7,10 +7,21 @@ use crate::failure::{Failure, Result};
 use crate::repo::Repo;
 use crate::setup;
 
+/// The benchmarks of `bench/`, by name.
+const NAMES: [&str; 1] = ["decide"];
+
 /// `cargo xtask bench <name> [args]`.
 pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
-    if args.is_empty() {
-        return Err(Failure::usage("which benchmark? For example: cargo xtask bench decide"));
+    // Looked at here, because the benchmark itself could say it only after minutes of building.
+    match args.first() {
+        None => {
+            return Err(Failure::usage("which benchmark? For example: cargo xtask bench decide"));
+        }
+        Some(name) if !NAMES.contains(&name.as_str()) => {
+            let names = NAMES.join(", ");
+            return Err(Failure::usage(format!("no benchmark `{name}`; there is: {names}")));
+        }
+        Some(_) => {}
     }
     if args.iter().any(|arg| arg == "--callgrind") {
         setup::ensure(&[&setup::VALGRIND])?;

@@ -93,7 +93,14 @@ mod tests {
     #[test]
     fn an_unknown_command_exits_with_2() {
         assert_eq!(dispatch(&words("tset")).unwrap_err().code, 2);
-        for line in ["tidy --all", "test --only", "test --only nothing", "fuzz --seconds soon"] {
+        for line in [
+            "tidy --all",
+            "test --only",
+            "test --only nothing",
+            "fuzz --seconds soon",
+            "bench",
+            "bench nope",
+        ] {
             assert_eq!(dispatch(&words(line)).unwrap_err().code, 2, "{line}");
         }
     }

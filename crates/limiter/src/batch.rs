@@ -45,10 +45,13 @@ struct Moved;
 
 pub(crate) fn decide(table: &Table, requests: &[Request<'_>], now: Now, answer: &mut BatchAnswer) {
     let mut items: Items<Item<'_, '_>> = ArrayVec::new();
-    for _ in 0..MOVES_MAX {
+    for attempt in 0..MOVES_MAX {
         items.clear();
         for request in requests {
-            let spot = table.find_or_seat(&request.subject, now);
+            // Once a ledger was seen closing, only the lock says what became of it.
+            let locked = attempt > 0;
+            let company: Items<_> = items.iter().filter_map(|item| item.spot).collect();
+            let spot = table.find_or_seat(&request.subject, (locked, &company), now);
             let earlier = earlier(&items, spot);
             items.push(Item { request, spot, earlier, seen: Seen::Nothing });
         }

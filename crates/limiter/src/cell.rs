@@ -24,6 +24,8 @@ pub(crate) struct Marks {
     published: Register,
     fresh_until: Register,
     reserved: Register,
+    limit: Register,
+    turned_at: Register,
 }
 
 impl Spent {
@@ -46,6 +48,8 @@ impl Marks {
             published: zero(turn),
             fresh_until: zero(turn),
             reserved: zero(turn),
+            limit: zero(turn),
+            turned_at: zero(turn),
         }
     }
 }
@@ -84,6 +88,12 @@ pub(crate) struct Cell<'a> {
     /// What of `claimed` batches in flight hold. Says why a request is denied; no verdict depends
     /// on it.
     pub(crate) reserved: &'a Register,
+    /// The smallest limit that is half used here, or else the first that admitted something: says
+    /// what is near its limit and what is worth publishing.
+    pub(crate) limit: &'a Register,
+    /// When the cell was first used, on the monotonic clock. Written before its turn begins, so
+    /// it is not among those that [`begin`](Self::begin) empties.
+    pub(crate) turned_at: &'a Register,
 }
 
 impl<'a> Cell<'a> {
@@ -99,10 +109,12 @@ impl<'a> Cell<'a> {
             published: &marks.published,
             fresh_until: &marks.fresh_until,
             reserved: &marks.reserved,
+            limit: &marks.limit,
+            turned_at: &marks.turned_at,
         }
     }
 
-    fn registers(self) -> [&'a Register; 9] {
+    fn registers(self) -> [&'a Register; 10] {
         [
             self.claimed,
             self.mine,
@@ -113,6 +125,7 @@ impl<'a> Cell<'a> {
             self.published,
             self.fresh_until,
             self.reserved,
+            self.limit,
         ]
     }
 
@@ -129,6 +142,7 @@ impl<'a> Cell<'a> {
         for register in self.registers() {
             register.store(Word::new(turn, 0));
         }
+        self.turned_at.store(Word::new(turn, 0));
     }
 
     /// What other processes and other regions have used, as far as this process was told.
@@ -136,10 +150,10 @@ impl<'a> Cell<'a> {
         self.peers.read(turn).saturating_add(self.foreign.read(turn))
     }
 
-    /// Whether a reservation is in flight, or an admission that has not reached `mine` yet.
-    pub(crate) fn has_claims(self) -> bool {
-        let claimed = self.claimed.load();
-        claimed.count() != self.mine.read(claimed.turn())
+    /// Whether `seen`, what is claimed here, is more than what was admitted: a reservation is in
+    /// flight, or an admission that has not reached `mine` yet.
+    pub(crate) fn has_claims(self, seen: Word) -> bool {
+        seen.count() != self.mine.read(seen.turn())
     }
 
     // The verbs. `alive` says whether the turn is still the current or the previous one.

@@ -1,37 +1,43 @@
 //! The cell of a subject, as convergence sees it.
 
+use crate::cell::Cell;
 use crate::key::Digest;
 use crate::ledger::Ledger;
-use crate::register::{Turn, Write};
+use crate::register::{Register, Turn, Write};
 
 /// One cell of one subject. The verbs below and admission are the only ways to change it; each
 /// merges by maximum, so any order and repetition comes to the same.
 ///
-/// A handle may outlive its cell: a verb that comes too late changes nothing and returns `false`.
+/// A handle may outlive its cell: a verb that comes too late changes nothing and returns `false`,
+/// and what is read of it then is 0.
 #[derive(Clone, Copy, Debug)]
 pub struct CellHandle<'a> {
     ledger: Ledger<'a>,
     era: u64,
     turn: Turn,
+    digest: Digest,
+    life: u64,
 }
 
 impl<'a> CellHandle<'a> {
     pub(crate) fn new(ledger: Ledger<'a>, era: u64, sequence: u64) -> Option<Self> {
         let turn = ledger.turn_of(sequence)?;
-        (ledger.era() == era).then_some(Self { ledger, era, turn })
+        let (digest, life) = (Digest::from_words(ledger.digest()), ledger.life());
+        // After all of it was read: it is this subject's.
+        (ledger.era() == era).then_some(Self { ledger, era, turn, digest, life })
     }
 
     /// The subject's name outside this process.
     #[must_use]
-    pub fn digest(&self) -> Digest {
-        Digest::from_words(self.ledger.digest())
+    pub const fn digest(&self) -> Digest {
+        self.digest
     }
 
     /// The eviction sweep during which the subject was taken into the table. Together with the
     /// incarnation of the process it names the component that owns [`mine`](Self::mine).
     #[must_use]
-    pub fn life(&self) -> u64 {
-        self.ledger.life()
+    pub const fn life(&self) -> u64 {
+        self.life
     }
 
     /// The subject's strict deadline on the monotonic clock, and the largest limit it concerns.
@@ -43,49 +49,49 @@ impl<'a> CellHandle<'a> {
     /// What is admitted or reserved here. Never leaves the process.
     #[must_use]
     pub fn claimed(&self) -> u64 {
-        self.ledger.cell(self.turn).claimed.read(self.turn)
+        self.read(|cell| cell.claimed)
     }
 
     /// What this process admitted: the total that it sends to the regional store.
     #[must_use]
     pub fn mine(&self) -> u64 {
-        self.ledger.cell(self.turn).mine.read(self.turn)
+        self.read(|cell| cell.mine)
     }
 
     /// How much of it the regional store has recorded.
     #[must_use]
     pub fn acked(&self) -> u64 {
-        self.ledger.cell(self.turn).acked.read(self.turn)
+        self.read(|cell| cell.acked)
     }
 
     /// What the other processes of the region have recorded.
     #[must_use]
     pub fn peers(&self) -> u64 {
-        self.ledger.cell(self.turn).peers.read(self.turn)
+        self.read(|cell| cell.peers)
     }
 
     /// The largest regional sum that the store has reported.
     #[must_use]
     pub fn confirmed(&self) -> u64 {
-        self.ledger.cell(self.turn).confirmed.read(self.turn)
+        self.read(|cell| cell.confirmed)
     }
 
     /// What other regions have published.
     #[must_use]
     pub fn foreign(&self) -> u64 {
-        self.ledger.cell(self.turn).foreign.read(self.turn)
+        self.read(|cell| cell.foreign)
     }
 
     /// How much of `confirmed` is known to be published.
     #[must_use]
     pub fn published(&self) -> u64 {
-        self.ledger.cell(self.turn).published.read(self.turn)
+        self.read(|cell| cell.published)
     }
 
     /// Until when, on the monotonic clock, the view counts as fresh.
     #[must_use]
     pub fn fresh_until_ms(&self) -> u64 {
-        self.ledger.cell(self.turn).fresh_until.read(self.turn)
+        self.read(|cell| cell.fresh_until)
     }
 
     /// The regional store has `recorded` this much of what this process sent.
@@ -120,6 +126,11 @@ impl<'a> CellHandle<'a> {
     pub fn mark_fresh_until_ms(&self, until_ms: u64) -> bool {
         let fresh_until = &self.ledger.cell(self.turn).fresh_until;
         self.done(fresh_until.raise(self.turn, || self.alive(), until_ms))
+    }
+
+    fn read(&self, register: impl Fn(Cell<'a>) -> &'a Register) -> u64 {
+        let count = register(self.ledger.cell(self.turn)).read(self.turn);
+        if self.alive() { count } else { 0 }
     }
 
     /// What others have used counts from now on.

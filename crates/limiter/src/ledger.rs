@@ -41,11 +41,6 @@ pub(crate) struct Front {
 #[derive(Debug)]
 pub(crate) struct Back {
     heard: [Heard; 2],
-    /// When the current cell was first used, on the monotonic clock.
-    turned_at: AtomicU64,
-    /// The smallest limit that is half used in the current cell, or else the first that admitted
-    /// something: says what is near its limit and what is worth publishing.
-    limit: AtomicU64,
     /// Until when, on the monotonic clock, admissions are checked with the region first.
     strict_until: AtomicU64,
     /// The largest limit exhausted while strict: requests above it are not concerned.
@@ -78,8 +73,6 @@ impl Back {
         let both = [0, 1];
         Self {
             heard: both.map(|_| Heard::new(Turn::RETIRED)),
-            turned_at: AtomicU64::new(0),
-            limit: AtomicU64::new(0),
             strict_until: AtomicU64::new(0),
             strict_limit: AtomicU64::new(0),
             marks: both.map(|_| Marks::new(Turn::RETIRED)),
@@ -139,13 +132,12 @@ impl<'a> Ledger<'a> {
         }
         self.back.window_ms.store(window_ms, Ordering::Relaxed);
         self.back.life.store(founding.life, Ordering::Relaxed);
-        self.back.turned_at.store(now.monotonic_ms(), Ordering::Relaxed);
-        self.back.limit.store(0, Ordering::Relaxed);
         self.back.strict_until.store(0, Ordering::Relaxed);
         self.back.strict_limit.store(0, Ordering::Relaxed);
         self.front.position.store(position.into(), Ordering::Relaxed);
         self.cell(turn).reset(turn);
         self.cell(turn.previous()).reset(turn.previous());
+        self.cell(turn).turned_at.store(Word::new(turn, now.monotonic_ms()));
         // ORDER: releases all of the above to whoever loads the even era (partner: `era`).
         self.front.era.fetch_add(1, Ordering::AcqRel) + 1
     }
@@ -155,7 +147,14 @@ impl<'a> Ledger<'a> {
     pub(crate) fn retire(&self, may: impl Fn() -> bool) -> bool {
         let (first, second) = (self.cell(Turn::FIRST), self.cell(Turn::FIRST.next()));
         let seen = [first.claimed.load(), second.claimed.load()];
-        if first.has_claims() || second.has_claims() || !may() {
+        let current = self.position().turn();
+        // Judged by the very words that are swapped below. A claim in a cell that has passed
+        // keeps nothing: it will be told so.
+        let keeps = |cell: Cell<'_>, seen: Word| {
+            let counts = seen.turn() == current || seen.turn() == current.previous();
+            counts && cell.has_claims(seen)
+        };
+        if keeps(first, seen[0]) || keeps(second, seen[1]) || !may() {
             return false;
         }
         let closed = Word::new(Turn::RETIRED, 0);
@@ -252,25 +251,39 @@ impl<'a> Ledger<'a> {
     /// What an eviction needs to know. `regional` says whether there is a store to be dirty to.
     pub(crate) fn standing(&self, now: Now, regional: bool) -> Standing {
         let window_ms = self.back.window_ms.load(Ordering::Acquire).max(1);
-        let idle_ms =
-            now.monotonic_ms().saturating_sub(self.back.turned_at.load(Ordering::Acquire));
         let strict = self.back.strict_until.load(Ordering::Acquire) > now.monotonic_ms();
         let turn = self.position().turn();
+        let idle_ms = now.monotonic_ms().saturating_sub(self.turned_at(turn, now));
         let unrecorded = |turn| {
             let cell = self.cell(turn);
             regional && cell.mine.read(turn) > cell.acked.read(turn)
         };
         // One window in which it was the current cell, one as the previous, one for clocks.
         let expired = !strict && idle_ms >= window_ms.saturating_mul(3);
-        let view = self.view(turn);
-        let limit = self.back.limit.load(Ordering::Acquire).max(1);
-        let used = view.current.max(view.previous);
+        let share = |turn| {
+            let cell = self.cell(turn);
+            let used = cell.claimed.read(turn).saturating_add(cell.told(turn));
+            used.saturating_mul(1_024) / cell.limit.read(turn).max(1)
+        };
         Standing {
             expired,
             dirty: !expired && (unrecorded(turn) || unrecorded(turn.previous())),
-            use_share: used.saturating_mul(1_024) / limit,
+            use_share: share(turn).max(share(turn.previous())),
             idle_ms,
         }
+    }
+
+    /// When the cell of the current turn was first used, on the monotonic clock. Two who turn the
+    /// ledger differently at one moment can leave it unsaid; then it is now.
+    pub(crate) fn turned_at(&self, turn: Turn, now: Now) -> u64 {
+        let register = self.cell(turn).turned_at;
+        let said = register.load();
+        if said.turn() == turn {
+            return said.count();
+        }
+        let alive = || self.position().turn() == turn;
+        let _ = register.write(turn, alive, |held| held.max(now.monotonic_ms()));
+        now.monotonic_ms()
     }
 
     /// One compare-and-swap that changes nothing.

@@ -3,15 +3,14 @@
 //! loom explores two threads without a bound (up to its own partial-order reduction) and three
 //! with at most three preemptions. shuttle runs the same tests under random schedules, because
 //! loom was seen to reduce too much: it misses the mistakes that `a_slow_turn_wipes_nothing` and
-//! `retire_keeps_what_is_claimed` are there for, which shuttle finds at once. In these builds a
-//! claim is made by adding after the first lost race, so both ways of claiming are explored.
+//! `retire_keeps_what_is_claimed` are there for, which shuttle finds at once.
 
 #[cfg(loom)]
 use loom::{sync::Arc, thread};
 #[cfg(shuttle)]
 use shuttle::{sync::Arc, thread};
 
-use crate::ledger::{Back, Founding, Front, Ledger, Terms, Verdict};
+use crate::ledger::{Back, Denied, Founding, Front, Ledger, Terms, Verdict};
 use crate::register::Turn;
 use crate::request::{Cost, Limit, Window};
 use crate::reserve::{Held, Reserved, Want};
@@ -384,5 +383,113 @@ fn retire_keeps_what_is_claimed() {
         if !retired {
             assert_eq!(held(&ledger, ledger.ledger().position().turn()), (0, 0), "INV-10");
         }
+    });
+}
+
+/// Two requests that find the same subject idle both start from nothing.
+#[test]
+fn idle_subject_two_at_once() {
+    explore(Some(3), || {
+        let (ledger, era) = ledger();
+        assert_eq!(admit(&ledger, era, terms(1, 1), at(10)), Some(true));
+        let other = {
+            let ledger = Arc::clone(&ledger);
+            thread::spawn(move || admit(&ledger, era, terms(2, 1), at(20)))
+        };
+        let here = admit(&ledger, era, terms(2, 1), at(20));
+        assert_eq!((here, other.join().unwrap()), (Some(true), Some(true)), "both fit");
+    });
+}
+
+/// At a boundary, one on each side of it: in either order only one fits. loom takes sequentially
+/// consistent accesses for weaker ones, so only shuttle can tell.
+#[cfg(shuttle)]
+#[test]
+fn a_boundary_admits_no_more_than_either_order() {
+    explore(None, || {
+        let (ledger, era) = ledger();
+        let late = {
+            let ledger = Arc::clone(&ledger);
+            thread::spawn(move || admit(&ledger, era, terms(1, 1), at(10)).unwrap())
+        };
+        let next = admit(&ledger, era, terms(1, 1), at(11)).unwrap();
+        let late = late.join().unwrap();
+        assert!(late ^ next, "one of them fits, and with it the other does not");
+    });
+}
+
+/// A reservation that ends and another that begins must not look like none to an eviction.
+#[test]
+fn retire_sees_one_claim_follow_another() {
+    explore(None, || {
+        let (ledger, era) = ledger();
+        let Verdict::Held(first, _) = ledger.ledger().claim(era, terms(5, 1), at(10)) else {
+            panic!("there was room");
+        };
+        let other = {
+            let ledger = Arc::clone(&ledger);
+            thread::spawn(move || {
+                ledger.ledger().release(first);
+                if let Verdict::Held(claim, _) = ledger.ledger().claim(era, terms(5, 1), at(10)) {
+                    assert_eq!(ledger.ledger().era(), era, "a claim keeps its ledger");
+                    ledger.ledger().release(claim);
+                }
+            })
+        };
+        let _ = ledger.ledger().retire(|| true);
+        other.join().unwrap();
+    });
+}
+
+/// A denial that only a reservation caused says so, also if that ends meanwhile.
+#[test]
+fn a_denial_says_what_caused_it() {
+    explore(None, || {
+        let (ledger, era) = ledger();
+        let batch = {
+            let ledger = Arc::clone(&ledger);
+            thread::spawn(move || {
+                let mut held = Held::default();
+                let want = Want { ledger: ledger.ledger(), era, terms: terms(1, 1) };
+                let _ = held.reserve(want, at(10));
+            })
+        };
+        if let Verdict::Denied(look) = ledger.ledger().claim(era, terms(1, 1), at(10)) {
+            let reason = ledger.ledger().deny(&look, terms(1, 1), at(10));
+            assert_eq!(reason, Denied::Reserved, "nothing was ever spent");
+        }
+        batch.join().unwrap();
+    });
+}
+
+/// Requests of different costs: whatever the order, all that fits is spent.
+#[cfg(shuttle)]
+#[test]
+fn contention_leaves_nothing_unspent() {
+    explore(None, || {
+        let (ledger, era) = ledger();
+        let spawn = |cost| {
+            let ledger = Arc::clone(&ledger);
+            thread::spawn(move || admit(&ledger, era, terms(3, cost), at(10)).unwrap())
+        };
+        let all = [spawn(2), spawn(1), spawn(1), spawn(1)].map(|thread| thread.join().unwrap());
+        let turn = ledger.ledger().position().turn();
+        assert_eq!(held(&ledger, turn), (3, 3), "{all:?}");
+    });
+}
+
+/// What a late request left in a cell that has passed keeps nobody from dropping the subject.
+#[test]
+fn a_leftover_does_not_keep_a_ledger() {
+    explore(Some(3), || {
+        let (ledger, era) = ledger();
+        assert_eq!(admit(&ledger, era, terms(9, 5), at(10)), Some(true));
+        let late = {
+            let ledger = Arc::clone(&ledger);
+            thread::spawn(move || admit(&ledger, era, terms(9, 1), at(10)))
+        };
+        let _ = admit(&ledger, era, terms(9, 0), at(12));
+        let _ = late.join().unwrap();
+        assert!(ledger.ledger().retire(|| true), "nothing is in flight");
     });
 }

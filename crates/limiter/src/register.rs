@@ -15,20 +15,18 @@
 use crate::request::{COST_MAX, LIMIT_MAX};
 use crate::sync::{AtomicU64, Ordering};
 
-/// Bits of a word that hold the count: room for the largest limit and for a thousand threads that
-/// add the largest cost before they check it.
+/// Bits of a word that hold the count: room for twice the largest limit.
 const COUNT_BITS: u32 = 51;
 /// The largest count; sums that a store reports are held there.
 pub(crate) const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
 /// Turns before a number comes again. Even, so that turns alternate between two cells for ever.
-/// Each turn of a register lasts at least a window, so a word can be mistaken for a later one
-/// only by a thread that sleeps 8,190 windows (two hours and more) between a load and the
-/// compare-and-swap that follows it, while the rest of the process runs.
+/// A ledger that goes from subject to subject uses them up in milliseconds, so nobody may rely on
+/// a turn alone across such a change: decisions check the era after their swap, verbs before it.
 const TURNS: u64 = 8_190;
 /// The turn of a word that accepts nothing: its ledger is being retired, or free.
 const RETIRED: u64 = 8_191;
 
-const _: () = assert!(COUNT_MAX >= LIMIT_MAX + 1_023 * COST_MAX);
+const _: () = assert!(COUNT_MAX >= LIMIT_MAX + COST_MAX);
 const _: () = assert!(TURNS.is_multiple_of(2) && TURNS < RETIRED);
 const _: () = assert!(RETIRED < 1 << (64 - COUNT_BITS));
 
@@ -43,6 +41,12 @@ impl Turn {
     /// The turn after this one.
     pub(crate) const fn next(self) -> Self {
         Self(if self.0 + 1 >= TURNS { 0 } else { self.0 + 1 })
+    }
+
+    /// Three turns on: the current cell changes as with the next turn, and neither of the two
+    /// that count from then on is one that counted before.
+    pub(crate) const fn skip(self) -> Self {
+        self.next().next().next()
     }
 
     /// The turn before this one.
@@ -104,11 +108,13 @@ impl Register {
         Self(AtomicU64::new(word.0))
     }
 
-    // ORDER: every load acquires and every write releases, so that whoever sees a word of a turn
-    // also sees the position that began the turn (partner: `Ledger::turn_to`).
+    // ORDER: acquire and release, so that whoever sees a word of a turn also sees the position
+    // that began it; and sequentially consistent, so that of a claim in a cell and a turn away
+    // from it one sees the other: the claimer the new position, or those who decide after the
+    // turn the claim (partners: `Ledger::position`, `Ledger::turn_to`).
     #[inline]
     pub(crate) fn load(&self) -> Word {
-        Word(self.0.load(Ordering::Acquire))
+        Word(self.0.load(Ordering::SeqCst))
     }
 
     /// The count, if the word is of this turn; otherwise zero.
@@ -125,19 +131,14 @@ impl Register {
     /// Replaces `seen` by `new` if nothing happened in between.
     #[inline]
     pub(crate) fn swap(&self, seen: Word, new: Word) -> bool {
-        self.0.compare_exchange(seen.0, new.0, Ordering::AcqRel, Ordering::Acquire).is_ok()
-    }
-
-    /// Adds without looking, and returns what was there: see [`Register::take_back`].
-    pub(crate) fn add_blindly(&self, cost: u64) -> Word {
-        Word(self.0.fetch_add(cost, Ordering::AcqRel))
+        self.0.compare_exchange(seen.0, new.0, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
     /// Subtracts a cost that this caller added to a word of `turn`. If the turn has passed, the
-    /// cost went with it; what is added to a closed word goes when the ledger is founded anew.
+    /// cost went with it.
     pub(crate) fn take_back(&self, turn: Turn, cost: u64) {
         let mut seen = self.load();
-        while seen.turn() == turn && turn != Turn::RETIRED {
+        while seen.turn() == turn {
             let new = Word::new(turn, seen.count().saturating_sub(cost));
             if self.swap(seen, new) {
                 return;
@@ -147,7 +148,8 @@ impl Register {
     }
 
     /// Replaces the count by `change(count)`. `alive` says whether the turn still counts: a word
-    /// of another turn is a leftover if it does, and a successor if it does not.
+    /// of another turn is a leftover if it does, and a successor if it does not. For those who
+    /// keep the ledger by a claim.
     #[inline]
     pub(crate) fn write(
         &self,
@@ -167,8 +169,12 @@ impl Register {
         }
     }
 
-    /// Merges by maximum: idempotent, commutative, associative, never backward.
+    /// Merges by maximum: idempotent, commutative, associative, never backward. For those who
+    /// keep nothing: the ledger may be another subject's by now, with the same turn.
     pub(crate) fn raise(&self, turn: Turn, alive: impl Fn() -> bool, count: u64) -> Write {
+        if !alive() {
+            return Write::Passed;
+        }
         self.write(turn, alive, |held| held.max(count))
     }
 

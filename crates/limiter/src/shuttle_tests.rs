@@ -173,3 +173,19 @@ fn sweeps_drop_only_what_expired() {
         assert!(!table.decide(&ask("old", 1, 1), at(10_000)).admitted(), "spent anew just now");
     });
 }
+
+#[test]
+fn a_sweep_denies_no_batch() {
+    explore(|| {
+        let table = tiny_table();
+        assert_eq!(singles(&table, ask("old", 1, 1), at(0), 1), 1);
+        let sweep = {
+            let table = Arc::clone(&table);
+            thread::spawn(move || table.sweep(at(10_000)))
+        };
+        let items = [ask("old", 3, 1), ask("b", 3, 1)];
+        let answer = table.decide_all(&Batch::new(&items).unwrap(), at(10_000));
+        sweep.join().unwrap();
+        assert!(answer.admitted(), "there is room: {:?}", answer.items()[0].denial());
+    });
+}

@@ -111,7 +111,7 @@ impl Table {
     fn decide_anew(&self, key: &Key, request: &Request<'_>, now: Now) -> Answer {
         let terms = Terms::of(request);
         for _ in 0..MOVES_MAX {
-            let Some(spot) = self.seat(key, &request.subject, now) else {
+            let Some(spot) = self.seat(key, &request.subject, &[], now) else {
                 return self.refuse(request, now);
             };
             let verdict = spot.ledger.claim(spot.era, terms, now);
@@ -124,7 +124,7 @@ impl Table {
 
     /// Decides with the shard locked: nothing can be retired meanwhile.
     fn decide_alone(&self, key: &Key, request: &Request<'_>, now: Now) -> Answer {
-        let (newcomer, terms) = (self.newcomer(key, &request.subject), Terms::of(request));
+        let (newcomer, terms) = (self.newcomer(key, &request.subject, &[]), Terms::of(request));
         let decided = self.shard(key).seat_and(&newcomer, &self.counters, now, |spot| {
             spot.map(|spot| (spot, spot.ledger.claim(spot.era, terms, now)))
         });
@@ -133,20 +133,39 @@ impl Table {
         answer.unwrap_or_else(|| self.refuse(request, now))
     }
 
-    /// Finds the subject's ledger or founds one. `None` if there is no memory for it.
-    pub(crate) fn seat(&self, key: &Key, subject: &Subject<'_>, now: Now) -> Option<Spot<'_>> {
-        let newcomer = self.newcomer(key, subject);
+    /// Finds the subject's ledger or founds one, at the cost of nobody in its `company`. `None` if
+    /// there is no memory for it.
+    fn seat<'a>(
+        &'a self,
+        key: &Key,
+        subject: &Subject<'_>,
+        company: &[Spot<'_>],
+        now: Now,
+    ) -> Option<Spot<'a>> {
+        let newcomer = self.newcomer(key, subject, company);
         self.shard(key).seat_and(&newcomer, &self.counters, now, |spot| spot)
     }
 
-    fn newcomer<'a>(&'a self, key: &'a Key, subject: &'a Subject<'a>) -> Newcomer<'a> {
-        Newcomer { key, subject, seed: &self.seed, secret: &self.secret }
+    fn newcomer<'a>(
+        &'a self,
+        key: &'a Key,
+        subject: &'a Subject<'a>,
+        company: &'a [Spot<'a>],
+    ) -> Newcomer<'a> {
+        Newcomer { key, subject, company, seed: &self.seed, secret: &self.secret }
     }
 
-    /// Finds the subject's ledger without a lock, or else founds it.
-    pub(crate) fn find_or_seat(&self, subject: &Subject<'_>, now: Now) -> Option<Spot<'_>> {
+    /// Finds the ledger of one item of a batch, or else founds it; with the lock from the start if
+    /// `locked`.
+    pub(crate) fn find_or_seat(
+        &self,
+        subject: &Subject<'_>,
+        (locked, company): (bool, &[Spot<'_>]),
+        now: Now,
+    ) -> Option<Spot<'_>> {
         let key = Key::of(subject, &self.seed);
-        self.shard(&key).find(&key).or_else(|| self.seat(&key, subject, now))
+        let found = if locked { None } else { self.shard(&key).find(&key) };
+        found.or_else(|| self.seat(&key, subject, company, now))
     }
 
     /// Turns a verdict into an answer. `None` if the ledger moved.

@@ -19,15 +19,16 @@ pub struct Now {
     monotonic_ms: u64,
 }
 
-/// Wall time is held below this (the year 10889): sequences then fit beside a turn in one word
-/// for every window of at least a second.
-const UNIX_MS_MAX: u64 = (1 << 48) - 1;
+/// Both clocks are held below this (the year 10889): times and sequences then fit beside a turn in
+/// one word.
+const MS_MAX: u64 = (1 << 48) - 1;
 
 impl Now {
-    /// A reading of both clocks. A wall time beyond the year 10889 is held there.
+    /// A reading of both clocks. A time beyond the year 10889 is held there.
     #[must_use]
     pub const fn new(unix_ms: u64, monotonic_ms: u64) -> Self {
-        let unix_ms = if unix_ms > UNIX_MS_MAX { UNIX_MS_MAX } else { unix_ms };
+        let unix_ms = if unix_ms > MS_MAX { MS_MAX } else { unix_ms };
+        let monotonic_ms = if monotonic_ms > MS_MAX { MS_MAX } else { monotonic_ms };
         Self { unix_ms, monotonic_ms }
     }
 

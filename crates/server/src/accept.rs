@@ -35,7 +35,8 @@ const CONNECTIONS_MAX: usize = 4_096;
 /// one: the clock starts with the wait. Whoever dribbles bytes is cut off here.
 const HEAD_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Room for the head of a request, several times what a browser sends.
+/// Largest head of a request, several times what a browser sends. Given to hyper twice: the size of
+/// its buffer alone lets through a head that ends in the same read that exceeds it.
 const HEAD_BYTES_MAX: usize = 32 << 10;
 
 /// How long accepting rests after a failure that concerns no single client, such as too many open
@@ -132,6 +133,7 @@ async fn serve_connection<T>(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_DEADLINE)
+        .max_header_size(HEAD_BYTES_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(Impatient::new(stream)), service);
     // A client that breaks off or breaks the protocol is its own affair.

@@ -1,6 +1,6 @@
 //! The bytes of a body: no more than the cap, no later than the deadline, and no more memory for
-//! all of them together than was set aside. Bodies are read before keys are looked at, so this is
-//! what a stranger can take from us.
+//! all of them together than was set aside. Bodies are read before a wrong key is reported, so this
+//! is what a stranger can take from us.
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -26,8 +26,10 @@ const BODY_BYTES_MAX: usize = 1 << 20;
 const SMALL_BYTES_MAX: usize = 16 << 10;
 
 /// How many larger bodies are kept at a time; the next wait for a place, within their deadline.
-/// With [`BODY_BYTES_MAX`] this bounds their memory to some 64 MiB.
-const LARGE_BODIES_MAX: usize = 64;
+/// Strangers, whose bodies are read only to be refused, have places of their own and so cannot keep
+/// anyone with the key waiting. With [`BODY_BYTES_MAX`] this bounds their memory to some 64 MiB.
+const LARGE_BODIES_MAX: usize = 48;
+const LARGE_BODIES_OF_STRANGERS_MAX: usize = 16;
 
 /// How much of a body that is too large is still read, and thrown away, before it is refused. A
 /// client that writes all before it reads would otherwise see a reset connection instead of the
@@ -41,10 +43,19 @@ const BODY_DEADLINE: Duration = Duration::from_secs(10);
 const _: () = assert!(SMALL_BYTES_MAX < BODY_BYTES_MAX);
 const _: () = assert!(BODY_BYTES_MAX < DISCARDED_BYTES_MAX);
 
+/// Who sends a body, as far as that decides where it waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sender {
+    /// Has the key.
+    Known,
+    Stranger,
+}
+
 /// Reads bodies.
 #[derive(Debug)]
 pub(crate) struct Bodies {
     large: Semaphore,
+    large_of_strangers: Semaphore,
 }
 
 /// A body as it arrived, and its place if it is a large one.
@@ -64,14 +75,25 @@ impl Deref for Received<'_> {
 
 impl Bodies {
     pub(crate) const fn new() -> Self {
-        Self { large: Semaphore::const_new(LARGE_BODIES_MAX) }
+        Self {
+            large: Semaphore::const_new(LARGE_BODIES_MAX),
+            large_of_strangers: Semaphore::const_new(LARGE_BODIES_OF_STRANGERS_MAX),
+        }
     }
 
-    /// Reads all of `body`.
+    const fn places_for(&self, sender: Sender) -> &Semaphore {
+        match sender {
+            Sender::Known => &self.large,
+            Sender::Stranger => &self.large_of_strangers,
+        }
+    }
+
+    /// Reads all of `body`, which comes from `sender`.
     pub(crate) async fn read<B>(
         &self,
         mut body: B,
         headers: &HeaderMap,
+        sender: Sender,
     ) -> Result<Received<'_>, Problem>
     where
         B: Body<Data = Bytes> + Unpin,
@@ -84,7 +106,7 @@ impl Bodies {
             }
             return Err(Problem::body_too_large());
         }
-        match timeout(BODY_DEADLINE, self.collect(&mut body)).await {
+        match timeout(BODY_DEADLINE, collect(&mut body, self.places_for(sender))).await {
             Err(_) => Err(Problem::body_too_late()),
             Ok(Ok(Some(received))) => Ok(received),
             Ok(Ok(None)) => {
@@ -94,28 +116,31 @@ impl Bodies {
             Ok(Err(_)) => Err(Problem::body_unreadable()),
         }
     }
+}
 
-    /// Collects the body, or nothing if it is too large.
-    async fn collect<B>(&self, body: &mut B) -> Result<Option<Received<'_>>, B::Error>
-    where
-        B: Body<Data = Bytes> + Unpin,
-    {
-        let mut received = Received { bytes: BytesMut::new(), place: None };
-        while let Some(frame) = body.frame().await {
-            // What is not data is a trailer, and says nothing to us.
-            let Ok(data) = frame?.into_data() else { continue };
-            let length = received.bytes.len().saturating_add(data.len());
-            if length > BODY_BYTES_MAX {
-                return Ok(None);
-            }
-            if length > SMALL_BYTES_MAX && received.place.is_none() {
-                // The places are never closed, so this only ever waits.
-                received.place = self.large.acquire().await.ok();
-            }
-            received.bytes.extend_from_slice(&data);
+/// Collects the body, or nothing if it is too large. A large one takes one of the `places`.
+async fn collect<'a, B>(
+    body: &mut B,
+    places: &'a Semaphore,
+) -> Result<Option<Received<'a>>, B::Error>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let mut received = Received { bytes: BytesMut::new(), place: None };
+    while let Some(frame) = body.frame().await {
+        // What is not data is a trailer, and says nothing to us.
+        let Ok(data) = frame?.into_data() else { continue };
+        let length = received.bytes.len().saturating_add(data.len());
+        if length > BODY_BYTES_MAX {
+            return Ok(None);
         }
-        Ok(Some(received))
+        if length > SMALL_BYTES_MAX && received.place.is_none() {
+            // The places are never closed, so this only ever waits.
+            received.place = places.acquire().await.ok();
+        }
+        received.bytes.extend_from_slice(&data);
     }
+    Ok(Some(received))
 }
 
 /// Reads on without keeping anything, up to a bound and for a time. What goes wrong here changes

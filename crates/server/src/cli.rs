@@ -19,6 +19,10 @@ const KEY_CHARS_MAX: usize = 256;
 
 const _: () = assert!(MEMORY_BYTES_MIN < MEMORY_BYTES_MAX);
 const _: () = assert!(DEVELOPMENT_KEY.len() <= KEY_CHARS_MAX);
+const _: () = assert!(KEY_CHARS_MAX == 256, "`check_key` says it in words");
+
+/// Where the root key is looked for when it is not on the command line.
+const KEY_VARIABLE: &str = "TIDEGATE_ROOT_KEY";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -64,11 +68,12 @@ pub struct ServeArgs {
     #[arg(
         long,
         value_name = "KEY",
-        env = "TIDEGATE_ROOT_KEY",
+        env = KEY_VARIABLE,
         hide_env_values = true,
         default_value = DEVELOPMENT_KEY,
-        value_parser = root_key,
     )]
+    // Of any shape: clap would print a value that it refuses, and this one is a secret. It is
+    // looked at by `check_key`.
     pub root_key: String,
 }
 
@@ -77,6 +82,23 @@ impl ServeArgs {
     #[must_use]
     pub fn has_development_key(&self) -> bool {
         self.root_key == DEVELOPMENT_KEY
+    }
+
+    /// What is wrong with the root key, in words that do not repeat it.
+    pub(crate) fn check_key(&self) -> Result<(), &'static str> {
+        // What can be sent in a header without quoting.
+        if self.root_key.is_empty() || !self.root_key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err("must be of visible ASCII characters, without spaces");
+        }
+        if self.root_key.len() > KEY_CHARS_MAX {
+            return Err("must have at most 256 characters");
+        }
+        Ok(())
+    }
+
+    /// Whether a shell like the one that started us has the key in its environment.
+    pub(crate) fn has_key_in_environment(&self) -> bool {
+        std::env::var(KEY_VARIABLE).is_ok_and(|key| key == self.root_key)
     }
 }
 
@@ -110,15 +132,4 @@ fn memory(text: &str) -> Result<usize, String> {
         Some(bytes) if bytes <= MEMORY_BYTES_MAX => Ok(bytes),
         _ => Err("must be at most 1024GiB".to_owned()),
     }
-}
-
-fn root_key(text: &str) -> Result<String, String> {
-    // What can be sent in a header without quoting.
-    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err("must be of visible ASCII characters, without spaces".to_owned());
-    }
-    if text.len() > KEY_CHARS_MAX {
-        return Err(format!("must have at most {KEY_CHARS_MAX} characters"));
-    }
-    Ok(text.to_owned())
 }

@@ -94,7 +94,7 @@ impl<'a> LimitBody<'a> {
     /// # Errors
     /// [`Undecodable`] if it is not JSON.
     pub fn read(body: &'a [u8]) -> Result<Self, Undecodable> {
-        json::read(body).map(Self)
+        json::element(body).map(Self)
     }
 
     /// Judges the fields.
@@ -118,7 +118,7 @@ impl<'a> MultiLimitBody<'a> {
     /// # Errors
     /// [`Undecodable`] if it is not JSON.
     pub fn read(body: &'a [u8]) -> Result<Self, Undecodable> {
-        json::read(body).map(Self)
+        json::array(body).map(Self)
     }
 
     /// Judges the fields of all items.

@@ -1,18 +1,19 @@
 //! One request from its arrival to its reply.
 //!
 //! The order is the contract's: route, body, schema, key, check. So a bad body is reported before
-//! a bad key, and nothing is counted unless all of it is in order.
+//! a bad key, and nothing is counted unless all of it is in order. The key is looked at earlier,
+//! silently, so that strangers do not wait where callers with the key do.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use hyper::body::Body;
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Method, Request};
-use tidegate::{Batch, Limiter};
+use hyper::{Method, Request};
+use tidegate::{Batch, Limiter, Part};
 
 use crate::auth::RootKey;
-use crate::body::Bodies;
+use crate::body::{Bodies, Sender};
 use crate::decode::{FieldError, LimitBody, MultiLimitBody, Undecodable};
 use crate::problem::Problem;
 use crate::reply::{self, Reply};
@@ -77,8 +78,10 @@ impl Door {
         B: Body<Data = Bytes> + Unpin,
     {
         let operation = route(&head.method, head.uri.path())?;
-        let bytes = self.bodies.read(body, &head.headers).await?;
-        self.decide(&operation, &bytes, &head.headers, request_id)
+        let workspace = self.root_key.authenticate(&head.headers);
+        let sender = if workspace.is_ok() { Sender::Known } else { Sender::Stranger };
+        let bytes = self.bodies.read(body, &head.headers, sender).await?;
+        self.decide(&operation, &bytes, workspace, request_id)
     }
 
     /// Everything after the last byte has arrived: from here on nothing waits.
@@ -86,21 +89,21 @@ impl Door {
         &self,
         operation: &Operation,
         bytes: &[u8],
-        headers: &HeaderMap,
+        workspace: Result<Part<'static>, Problem>,
         request_id: &str,
     ) -> Result<Reply, Problem> {
         match operation {
             Operation::Limit => {
                 let body = LimitBody::read(bytes).map_err(not_json(LIMIT_PATH))?;
                 let item = body.parse().map_err(wrong_fields(LIMIT_PATH))?;
-                let workspace = self.root_key.authenticate(headers)?;
+                let workspace = workspace?;
                 let answer = self.limiter.check(&item.request(workspace));
                 Ok(reply::limit(request_id, &answer))
             }
             Operation::MultiLimit => {
                 let body = MultiLimitBody::read(bytes).map_err(not_json(MULTI_LIMIT_PATH))?;
                 let items = body.parse().map_err(wrong_fields(MULTI_LIMIT_PATH))?;
-                let workspace = self.root_key.authenticate(headers)?;
+                let workspace = workspace?;
                 let requests: Vec<_> = items.iter().map(|item| item.request(workspace)).collect();
                 // The decoder has counted the items already.
                 let batch = Batch::new(&requests)

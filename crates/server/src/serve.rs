@@ -38,6 +38,9 @@ const SWEEP_STEPS: usize = 16;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ServeError {
+    /// The root key cannot be sent in a header. The key itself is not repeated: it is a secret.
+    #[error("the root key (TIDEGATE_ROOT_KEY or --root-key) {0}")]
+    InvalidKey(&'static str),
     /// The key that everybody knows must not open a door that everybody can reach.
     #[error(
         "{0} can be reached by other machines, and the root key `{DEVELOPMENT_KEY}` is known to \
@@ -67,7 +70,7 @@ impl ServeError {
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::DevelopmentKeyExposed(_) => ExitCode::from(2),
+            Self::InvalidKey(_) | Self::DevelopmentKeyExposed(_) => ExitCode::from(2),
             _ => ExitCode::from(1),
         }
     }
@@ -83,6 +86,7 @@ pub fn serve(args: &ServeArgs) -> Result<(), ServeError> {
 }
 
 fn check_key(args: &ServeArgs) -> Result<(), ServeError> {
+    args.check_key().map_err(ServeError::InvalidKey)?;
     if args.has_development_key() && !args.listen.ip().is_loopback() {
         return Err(ServeError::DevelopmentKeyExposed(args.listen));
     }
@@ -95,7 +99,9 @@ async fn run(args: &ServeArgs) -> Result<(), ServeError> {
     let mut signals = Signals::catch()?;
     let listener = listen(args.listen).await?;
     let address = listener.local_addr()?;
-    say(&Welcome { address, args, subjects_max: door.limiter().subjects_max() });
+    let key_in_environment = args.has_key_in_environment();
+    let subjects_max = door.limiter().subjects_max();
+    say(&Welcome { address, args, key_in_environment, subjects_max });
 
     let sweeper = tokio::spawn(sweep(Arc::clone(&door)));
     let connections = accept_until(signals.next(), listener, &door).await;
@@ -147,6 +153,7 @@ fn say(text: &dyn fmt::Display) {
 struct Welcome<'a> {
     address: SocketAddr,
     args: &'a ServeArgs,
+    key_in_environment: bool,
     subjects_max: usize,
 }
 
@@ -166,11 +173,15 @@ impl fmt::Display for Welcome<'_> {
                 "\"Authorization: Bearer $TIDEGATE_ROOT_KEY\"".to_owned(),
             )
         };
+        let has_to_be_set = !self.args.has_development_key() && !self.key_in_environment;
         let body = r#"{"namespace":"demo","identifier":"you","limit":3,"duration":60000}"#;
         writeln!(f, "tidegate {} listens on {url}\n", env!("CARGO_PKG_VERSION"))?;
         writeln!(f, "  memory    {memory_mib} MiB, about {subjects} subjects")?;
         writeln!(f, "  root key  {key}\n")?;
         writeln!(f, "Try it; of four in a minute the last is denied:\n")?;
+        if has_to_be_set {
+            writeln!(f, "  export TIDEGATE_ROOT_KEY=<your key>")?;
+        }
         writeln!(f, "  curl -sw '\\n' {url}/v2/ratelimit.limit -H {header} -d '{body}'\n")?;
         write!(f, "Ctrl-C stops it.")
     }

@@ -1,4 +1,4 @@
-//! The decision itself: look, decide by a pure function, swap one word.
+//! The decision itself: look, decide by a pure function, swap one word, look once more.
 
 use crate::register::{Turn, Word};
 use crate::request::{Cost, Limit, Window};
@@ -7,14 +7,6 @@ use crate::time::Now;
 use crate::window::{View, fits};
 
 use super::{Ledger, Place};
-
-/// Lost races after which a claim is made by adding first and checking after. A lost race means
-/// that another thread got on, so this only bounds how often one thread may be unlucky. Model
-/// checkers explore both ways from the start.
-#[cfg(not(any(loom, shuttle)))]
-const RACES_MAX: u32 = 32;
-#[cfg(any(loom, shuttle))]
-const RACES_MAX: u32 = 1;
 
 /// What is asked of a ledger.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +24,8 @@ pub(crate) struct Look {
     pub(crate) view: View,
     /// What the sliding window holds, by that view.
     pub(crate) used: u64,
+    /// The same without what batches in flight have reserved. Said of denials only.
+    pub(crate) settled: u64,
     /// Nothing was claimed in the current cell yet.
     pub(crate) first: bool,
     /// What earlier items of the same batch take, beside what `view` holds.
@@ -83,23 +77,19 @@ pub(crate) enum Denied {
 }
 
 impl Ledger<'_> {
-    /// What both cells hold, with everything that is claimed.
-    pub(crate) fn view(&self, turn: Turn) -> View {
-        let (current, previous) = (self.cell(turn), self.cell(turn.previous()));
-        let before = turn.previous();
-        View {
-            current: current.claimed.read(turn) + current.told(turn),
-            previous: previous.claimed.read(before) + previous.told(before),
-        }
-    }
-
     /// Looks without taking anything. `None` if the ledger is not the subject's any more.
     pub(crate) fn look(&self, era: u64, window: Window, now: Now) -> Option<Look> {
         loop {
-            let place = self.place(window, now);
-            let seen = self.cell(place.turn).claimed.load();
+            let place = self.place(era, window, now)?;
+            let claimed = self.cell(place.turn).claimed;
+            let seen = claimed.load();
             match self.see(place, seen, window) {
-                Sight::Clear(look) => return (self.era() == era).then_some(look),
+                Sight::Clear(look) => {
+                    let settled = self.settled(&look, window);
+                    if claimed.load() == seen {
+                        return (self.era() == era).then_some(Look { settled, ..look });
+                    }
+                }
                 Sight::Closed => return None,
                 Sight::Turned => {}
             }
@@ -113,65 +103,54 @@ impl Ledger<'_> {
 
     /// Takes the cost if it fits. INV-4: what is claimed in a cell never exceeds the limit of
     /// the request that claimed last.
+    ///
+    /// A lost race means that another thread got on, so the loop ends; it never denies.
     #[inline(always)]
     pub(crate) fn claim_here(&self, era: u64, terms: Terms, now: Now) -> Verdict {
         let mut races = 0;
         loop {
-            let place = self.place(terms.window, now);
-            let cell = self.cell(place.turn);
-            let seen = cell.claimed.load();
+            let Some(place) = self.place(era, terms.window, now) else { return Verdict::Moved };
+            let claimed = self.cell(place.turn).claimed;
+            let seen = claimed.load();
             let look = match self.see(place, seen, terms.window) {
                 Sight::Clear(look) => look,
                 Sight::Closed => return Verdict::Moved,
                 Sight::Turned => continue,
             };
             if !fits(look.used, terms.cost, terms.limit) {
-                return if self.era() == era { Verdict::Denied(look) } else { Verdict::Moved };
+                let settled = self.settled(&look, terms.window);
+                // What was reserved is what was seen only if nothing was released in between.
+                if claimed.load() != seen {
+                    continue;
+                }
+                return self.verdict(era, Verdict::Denied(Look { settled, ..look }));
             }
             let (turn, cost) = (place.turn, terms.cost);
             let near = look.used.saturating_add(cost.get()) > terms.limit.get() / 2;
             let claim = Claim { era, turn, cost, first: look.first, near, races };
-            if terms.cost.get() == 0 {
-                return if self.era() == era { Verdict::Held(claim, look) } else { Verdict::Moved };
+            if cost.get() == 0 {
+                return self.verdict(era, Verdict::Held(claim, look));
             }
-            // Only a swap can begin a turn: adding to a leftover would come to nothing for ever.
-            let won = if races < RACES_MAX || seen.turn() != place.turn {
-                cell.claimed.swap(seen, Word::new(turn, seen.count_in(turn) + cost.get()))
-            } else {
-                self.claim_by_adding(place, terms)
-            };
-            if won {
-                return self.confirm(claim, look);
+            if !claimed.swap(seen, Word::new(turn, seen.count_in(turn) + cost.get())) {
+                races += 1;
+                continue;
             }
-            races += 1;
+            // The claim stands if the cell still is the current one of this subject: those who
+            // decide after a turn then see it. From here on it keeps the ledger.
+            if self.position().turn() == turn && self.era() == era {
+                return Verdict::Held(claim, look);
+            }
+            self.release(claim);
+            if self.era() != era {
+                return Verdict::Moved;
+            }
         }
     }
 
-    /// Takes the cost for a batch, and says so before anyone can be denied because of it. What is
-    /// reserved must be [settled](Self::settle) after the claim is committed or released.
-    pub(crate) fn reserve(&self, era: u64, terms: Terms, now: Now) -> Verdict {
-        let turn = self.place(terms.window, now).turn;
-        self.reserve_in(era, turn, terms.cost);
-        let verdict = self.claim(era, terms, now);
-        match verdict {
-            Verdict::Held(claim, _) if claim.turn == turn => {}
-            Verdict::Held(claim, _) => {
-                self.settle(turn, terms.cost);
-                self.reserve_in(era, claim.turn, terms.cost);
-            }
-            Verdict::Denied(_) | Verdict::Moved => self.settle(turn, terms.cost),
-        }
-        verdict
-    }
-
-    fn reserve_in(&self, era: u64, turn: Turn, cost: Cost) {
-        let alive = || self.is_alive(era, turn);
-        let _ = self.cell(turn).reserved.write(turn, alive, |held| held.saturating_add(cost.get()));
-    }
-
-    /// A reservation has ended.
-    pub(crate) fn settle(&self, turn: Turn, cost: Cost) {
-        self.cell(turn).reserved.take_back(turn, cost.get());
+    /// A verdict that took nothing stands if the ledger still is the subject's.
+    #[inline(always)]
+    fn verdict(&self, era: u64, verdict: Verdict) -> Verdict {
+        if self.era() == era { verdict } else { Verdict::Moved }
     }
 
     /// Adds up what the cells hold, `seen` being what is claimed in the current one.
@@ -198,78 +177,17 @@ impl Ledger<'_> {
             return Sight::Turned;
         }
         let used = view.used(window, place.elapsed_ms);
-        Sight::Clear(Look { place, view, used, first, earlier: 0 })
+        Sight::Clear(Look { place, view, used, settled: used, first, earlier: 0 })
     }
 
-    /// Adds first and checks after: needs no luck, and holds room for a moment that it may have
-    /// to give back. Returns whether the cost is claimed; if not, the caller looks again.
-    #[cold]
-    fn claim_by_adding(&self, place: Place, terms: Terms) -> bool {
-        let cell = self.cell(place.turn);
-        let cost = terms.cost.get();
-        let seen = cell.claimed.add_blindly(cost);
-        if seen.turn() == place.turn
-            && let Sight::Clear(look) = self.see(place, seen, terms.window)
-            && fits(look.used, terms.cost, terms.limit)
-        {
-            return true;
-        }
-        cell.claimed.take_back(seen.turn(), cost);
-        false
-    }
-
-    /// The claim stands if the ledger is still the subject's and the cell still counts.
+    /// What a look used, without what batches in flight have reserved.
     #[inline]
-    fn confirm(&self, claim: Claim, look: Look) -> Verdict {
-        if self.is_alive(claim.era, claim.turn) {
-            return Verdict::Held(claim, look);
-        }
-        self.release(claim);
-        Verdict::Moved
-    }
-
-    /// Makes a claim an admission: `mine` takes it.
-    #[inline]
-    pub(crate) fn commit(&self, claim: Claim, terms: Terms) {
-        if claim.cost.get() == 0 {
-            return;
-        }
-        // The limit is remembered where it may matter: by the first, and by those it is near to.
-        // Before `mine` is raised, because until then the claim keeps the ledger.
-        if claim.first || claim.near {
-            self.remember_limit(terms.limit, claim.first);
-        }
-        let alive = || self.is_alive(claim.era, claim.turn);
-        // Passed: the cell left the sliding window while the claim was held, and the cost with it.
-        let _ = self
-            .cell(claim.turn)
-            .mine
-            .write(claim.turn, alive, |mine| mine.saturating_add(claim.cost.get()));
-    }
-
-    /// Gives a claim back.
-    pub(crate) fn release(&self, claim: Claim) {
-        if claim.cost.get() > 0 {
-            self.cell(claim.turn).claimed.take_back(claim.turn, claim.cost.get());
-        }
-    }
-
-    fn remember_limit(&self, limit: Limit, first: bool) {
-        let known = self.back.limit.load(Ordering::Relaxed);
-        if limit.get() < known || (first && limit.get() != known) || known == 0 {
-            // ORDER: a hint for eviction and publishing; any of several racing limits will do.
-            self.back.limit.store(limit.get(), Ordering::Release);
-        }
-    }
-
-    /// What a denial saw, without what batches in flight have reserved: `None` if there is none.
-    #[inline]
-    fn without_reservations(&self, look: &Look, window: Window) -> Option<u64> {
+    fn settled(&self, look: &Look, window: Window) -> u64 {
         let [first, second] = &self.back.marks;
         if first.has_no_reservations() && second.has_no_reservations() {
-            return None;
+            return look.used;
         }
-        Some(self.used_without_reservations(look, window))
+        self.used_without_reservations(look, window)
     }
 
     #[cold]
@@ -284,23 +202,78 @@ impl Ledger<'_> {
         view.used(window, look.place.elapsed_ms)
     }
 
-    /// Why a request is denied. If the limit is exhausted, reservations aside, strict mode is
-    /// armed: admissions are checked with the region first for one window. A single oversized
-    /// request must not turn every later admission into a store read, so a cost of 1 must be
-    /// denied too.
+    /// Takes the cost for a batch, and says so before anyone can be denied because of it. What is
+    /// reserved must be [settled](Self::settle) after the claim is committed or released.
+    pub(crate) fn reserve(&self, era: u64, terms: Terms, now: Now) -> Verdict {
+        let Some(Place { turn, .. }) = self.place(era, terms.window, now) else {
+            return Verdict::Moved;
+        };
+        self.reserve_in(era, turn, terms.cost);
+        let verdict = self.claim(era, terms, now);
+        match verdict {
+            Verdict::Held(claim, _) if claim.turn == turn => {}
+            Verdict::Held(claim, _) => {
+                self.settle(turn, terms.cost);
+                self.reserve_in(era, claim.turn, terms.cost);
+            }
+            Verdict::Denied(_) | Verdict::Moved => self.settle(turn, terms.cost),
+        }
+        verdict
+    }
+
+    fn reserve_in(&self, era: u64, turn: Turn, cost: Cost) {
+        let alive = || self.is_alive(era, turn);
+        let _ = self.cell(turn).reserved.write(turn, alive, |held| held.saturating_add(cost.get()));
+    }
+
+    /// A reservation has ended.
+    pub(crate) fn settle(&self, turn: Turn, cost: Cost) {
+        self.cell(turn).reserved.take_back(turn, cost.get());
+    }
+
+    /// Makes a claim an admission: `mine` takes it.
+    #[inline]
+    pub(crate) fn commit(&self, claim: Claim, terms: Terms) {
+        if claim.cost.get() == 0 {
+            return;
+        }
+        let cell = self.cell(claim.turn);
+        let alive = || self.is_alive(claim.era, claim.turn);
+        // The limit is remembered where it may matter: by the first, and by those it is near to.
+        // Before `mine` is raised, because until then the claim keeps the ledger.
+        if claim.first || claim.near {
+            let limit = terms.limit.get();
+            let smaller = |held: u64| if held == 0 { limit } else { held.min(limit) };
+            let _ = cell.limit.write(claim.turn, alive, smaller);
+        }
+        // Passed: the cell left the sliding window while the claim was held, and the cost with it.
+        let add = |mine: u64| mine.saturating_add(claim.cost.get());
+        let _ = cell.mine.write(claim.turn, alive, add);
+    }
+
+    /// Gives a claim back.
+    pub(crate) fn release(&self, claim: Claim) {
+        if claim.cost.get() > 0 {
+            self.cell(claim.turn).claimed.take_back(claim.turn, claim.cost.get());
+        }
+    }
+
+    /// Why a request is denied. If the limit is exhausted, reservations and other items of the
+    /// batch aside, strict mode is armed: admissions are checked with the region first for one
+    /// window. A single oversized request must not turn every later admission into a store read,
+    /// so a cost of 1 must be denied too.
     #[inline(always)]
     pub(crate) fn deny(&self, look: &Look, terms: Terms, now: Now) -> Denied {
-        let settled = match self.without_reservations(look, terms.window) {
-            Some(settled) if fits(settled, terms.cost, terms.limit) => return Denied::Reserved,
-            Some(settled) => settled,
-            None => look.used,
-        };
-        let exhausted = terms.limit.get() > 0 && !fits(settled, Cost::ONE, terms.limit);
+        if fits(look.settled.saturating_add(look.earlier), terms.cost, terms.limit) {
+            return Denied::Reserved;
+        }
+        let exhausted = terms.limit.get() > 0 && !fits(look.settled, Cost::ONE, terms.limit);
         let arms = exhausted && terms.cost.get() > 0 && self.arm_strict(terms, now);
         Denied::Limit { arms }
     }
 
-    /// Returns whether it was not armed before.
+    /// Returns whether it was not armed before. The ledger may be another subject's by now, which
+    /// then reads the region more often than it must, for one window.
     #[inline]
     fn arm_strict(&self, terms: Terms, now: Now) -> bool {
         let until = now.monotonic_ms().saturating_add(terms.window.as_millis());

@@ -87,3 +87,16 @@ fn a_denial_knows_reservations_from_admissions() {
     assert_eq!(ledger.deny(&look, terms(1, 1), NOW), Denied::Limit { arms: true });
     assert_eq!(ledger.deny(&look, terms(1, 1), NOW), Denied::Limit { arms: false }, "armed");
 }
+
+/// A decision that looked the ledger up for its former subject leaves the new one where it is.
+#[test]
+fn a_stale_decision_does_not_turn_a_newcomer() {
+    let memory = Memory::new();
+    let (ledger, era) = memory.found([7, 7], 3);
+    assert!(ledger.retire(|| true));
+    let (ledger, _) = memory.found([7, 8], 4);
+    let before = ledger.position();
+    let stale = Terms { window: Window::from_millis(1_100).unwrap(), ..terms(2, 1) };
+    assert!(matches!(ledger.claim(era, stale, Now::new(12_100, 10_000)), Verdict::Moved));
+    assert_eq!(ledger.position(), before);
+}

@@ -23,6 +23,8 @@ pub(crate) struct Spot<'a> {
 pub(crate) struct Newcomer<'a> {
     pub(crate) key: &'a Key,
     pub(crate) subject: &'a Subject<'a>,
+    /// Those who came in the same batch: they must not make room for it.
+    pub(crate) company: &'a [Spot<'a>],
     pub(crate) seed: &'a Seed,
     pub(crate) secret: &'a FleetSecret,
 }
@@ -109,7 +111,10 @@ impl Shard {
         now: Now,
     ) -> Option<Spot<'a>> {
         let owner = newcomer.owner();
-        let at = match structure.vacancy(owner, now, |at| self.ledgers.get(at)) {
+        let alone =
+            |ledger: &Ledger<'_>| !newcomer.company.iter().any(|spot| spot.ledger.is_same(ledger));
+        let stranger = |at| self.ledgers.get(at).filter(alone);
+        let at = match structure.vacancy(owner, now, stranger) {
             Vacancy::Free(at) => at,
             Vacancy::Evict(at, expired) => {
                 self.remove(at, structure);

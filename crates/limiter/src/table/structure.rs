@@ -5,12 +5,15 @@
 //! When a shard is full, a newcomer gets the ledger of
 //!
 //! 1. a subject that has expired; or else
-//! 2. the least used subject of a workspace that holds more than its share: the newcomer's own
-//!    workspace if that is the one, so that a flood of identifiers can only push out its own kind.
+//! 2. if its workspace holds its share or more: the least used subject of that workspace, but none
+//!    above half of its limit, so that a flood of identifiers pushes out its own kind only, and
+//!    nothing that matters; or else
+//! 3. the least used subject of a workspace that holds more than its share, whatever its use: a
+//!    quiet workspace must not be refused because a loud one exhausts all its limits.
 //!
-//! Never of one that is above half of its limit, that something is claimed in, or that the
-//! regional store has not recorded yet. If nothing is left, there is no room: the workspace that
-//! floods is told so, the others do not notice.
+//! Never one that something is claimed in, or that the regional store has not recorded yet. No
+//! workspace may take the last sixteenth of the ledgers from the others. If nothing is left, there
+//! is no room, and the answer says so.
 
 use std::collections::BTreeMap;
 
@@ -25,6 +28,8 @@ const EXPIRED_LOOKS: usize = 16;
 const LEAST_USED_LOOKS: usize = 32;
 /// Above this share of its limit, in 1/1024, a subject is never evicted to make room.
 const USE_SHARE_MAX: u64 = 512;
+/// One part in this many of a shard is never given to a workspace that has all the rest.
+const LAST_SHARE: usize = 16;
 /// Links allocated at a time.
 const GROWTH: usize = 1_024;
 
@@ -68,6 +73,8 @@ pub(crate) struct Structure {
     accounts: BTreeMap<u64, Account>,
     /// Where the sweep is.
     hand: u32,
+    /// The workspace that held most when one was last looked for.
+    loud: u64,
     life: u64,
 }
 
@@ -80,6 +87,7 @@ impl Structure {
             links: Vec::new(),
             accounts: BTreeMap::new(),
             hand: 0,
+            loud: 0,
             life: 0,
         }
     }
@@ -129,7 +137,11 @@ impl Structure {
         now: Now,
         ledger: impl Fn(u32) -> Option<Ledger<'a>> + Copy,
     ) -> Vacancy {
-        if let Some(at) = self.take_free() {
+        let held = self.accounts.get(&owner).map_or(0, |account| account.held as usize);
+        let last = self.subjects_max / LAST_SHARE;
+        if held < self.subjects_max - last
+            && let Some(at) = self.take_free()
+        {
             return Vacancy::Free(at);
         }
         self.begin_sweep();
@@ -138,15 +150,30 @@ impl Structure {
                 return Vacancy::Evict(at, true);
             }
         }
-        let held = self.accounts.get(&owner).map_or(0, |account| account.held as usize);
         let workspaces = self.accounts.len() + usize::from(held == 0);
-        let share = self.subjects_max / workspaces;
-        let victim = if held >= share.max(1) {
-            self.least_used_of(owner, now, ledger)
+        let share = (self.subjects_max / workspaces).clamp(1, self.subjects_max - last);
+        let victim = if held >= share {
+            self.least_used_of(owner, USE_SHARE_MAX, now, ledger)
         } else {
-            self.least_used_above(share, now, ledger)
+            let loud = self.loudest().filter(|(_, held)| *held > share);
+            loud.and_then(|(loud, _)| self.least_used_of(loud, u64::MAX, now, ledger))
         };
         victim.map_or(Vacancy::None, |at| Vacancy::Evict(at, false))
+    }
+
+    /// The workspace that holds most: the one that was seen to, or one of those that hold the next
+    /// few ledgers, which are more likely the more they hold.
+    fn loudest(&mut self) -> Option<(u64, usize)> {
+        let ever = u32::try_from(self.links.len()).ok()?.max(1);
+        let mut candidates = vec![self.loud];
+        for _ in 0..LEAST_USED_LOOKS.min(self.links.len()) {
+            self.hand = (self.hand + 1) % ever;
+            candidates.extend(self.link(self.hand).map(|link| link.owner));
+        }
+        let held = |owner: u64| Some((owner, self.accounts.get(&owner)?.held as usize));
+        let loudest = candidates.into_iter().filter_map(held).max_by_key(|(_, held)| *held)?;
+        self.loud = loudest.0;
+        Some(loudest)
     }
 
     /// A ledger that is free, or that was never used.
@@ -211,67 +238,38 @@ impl Structure {
         ledger.retire(|| ledger.standing(now, regional).expired).then_some(at)
     }
 
-    /// Retires the least used subject among the next few of a workspace.
+    /// Retires the least used subject among the next few of a workspace, of those the longest idle
+    /// one, if it does not use more than `use_share_max` of its limit.
     fn least_used_of<'a>(
         &mut self,
         owner: u64,
+        use_share_max: u64,
         now: Now,
-        ledger: impl Fn(u32) -> Option<Ledger<'a>> + Copy,
+        ledger: impl Fn(u32) -> Option<Ledger<'a>>,
     ) -> Option<u32> {
         let account = self.accounts.get(&owner)?;
-        let (mut at, mut sample) = (account.hand, Vec::with_capacity(LEAST_USED_LOOKS));
+        let regional = self.regional;
+        let may = |ledger: &Ledger<'_>| {
+            let standing = ledger.standing(now, regional);
+            (!standing.dirty && standing.use_share <= use_share_max).then_some(standing)
+        };
+        let (mut at, mut candidates) = (account.hand, Vec::with_capacity(LEAST_USED_LOOKS));
         for _ in 0..LEAST_USED_LOOKS.min(account.held as usize) {
-            sample.push(at);
+            if let Some(ledger) = ledger(at)
+                && let Some(standing) = may(&ledger)
+            {
+                let rank = (standing.use_share, std::cmp::Reverse(standing.idle_ms));
+                candidates.push((rank, at, ledger));
+            }
             at = self.link(at)?.after;
         }
         if let Some(account) = self.accounts.get_mut(&owner) {
             account.hand = at;
         }
-        self.retire_least_used(&sample, now, ledger)
-    }
-
-    /// Retires the least used subject of workspaces above their share, among the next few.
-    fn least_used_above<'a>(
-        &mut self,
-        share: usize,
-        now: Now,
-        ledger: impl Fn(u32) -> Option<Ledger<'a>> + Copy,
-    ) -> Option<u32> {
-        let ever = u32::try_from(self.links.len()).ok()?;
-        let mut sample = Vec::with_capacity(LEAST_USED_LOOKS);
-        for _ in 0..LEAST_USED_LOOKS.min(self.links.len()) {
-            self.hand = (self.hand + 1) % ever.max(1);
-            let owner = self.link(self.hand)?.owner;
-            if self.accounts.get(&owner).is_some_and(|account| account.held as usize > share) {
-                sample.push(self.hand);
-            }
-        }
-        self.retire_least_used(&sample, now, ledger)
-    }
-
-    /// Retires the first that can be, the least used first, of those the longest idle first.
-    fn retire_least_used<'a>(
-        &self,
-        sample: &[u32],
-        now: Now,
-        ledger: impl Fn(u32) -> Option<Ledger<'a>>,
-    ) -> Option<u32> {
-        let regional = self.regional;
-        let may = |ledger: &Ledger<'_>| {
-            let standing = ledger.standing(now, regional);
-            !standing.dirty && standing.use_share <= USE_SHARE_MAX
-        };
-        let mut candidates: Vec<_> = sample
-            .iter()
-            .filter_map(|at| ledger(*at).map(|ledger| (*at, ledger)))
-            .filter(|(_, ledger)| ledger.era().is_multiple_of(2) && may(ledger))
-            .map(|(at, ledger)| {
-                let standing = ledger.standing(now, regional);
-                ((standing.use_share, std::cmp::Reverse(standing.idle_ms)), at, ledger)
-            })
-            .collect();
         candidates.sort_by_key(|(rank, ..)| *rank);
-        candidates.iter().find(|(_, _, ledger)| ledger.retire(|| may(ledger))).map(|(_, at, _)| *at)
+        let retired =
+            candidates.iter().find(|(_, _, ledger)| ledger.retire(|| may(ledger).is_some()))?;
+        Some(retired.1)
     }
 
     fn link(&self, at: u32) -> Option<Link> {

@@ -42,14 +42,26 @@ fn a_clock_that_jumps_ahead_regains_nothing() {
     }
 }
 
+/// Wherever in a window it lands: what was spent just before does not fade by a jump.
+#[test]
+fn a_jump_that_lands_late_in_a_window_regains_nothing() {
+    for step_ms in [-86_400_000, -5_000, 3_600_000, 86_400_000] {
+        let table = table();
+        assert_eq!(admitted(&table, clocks(900, 900), 20), LIMIT);
+        assert_eq!(admitted(&table, clocks(1_000, 1_000), 20), 0);
+        let late = clocks(1_000 + step_ms + 999, 1_001);
+        assert_eq!(admitted(&table, late, 20), 0, "step {step_ms}");
+    }
+}
+
 #[test]
 fn a_clock_that_once_jumped_a_day_does_not_deny_for_a_day() {
     for step_ms in [86_400_000, -86_400_000] {
         let table = exhausted_table();
         assert_eq!(admitted(&table, clocks(500 + step_ms, 501), 1), 0);
         assert_eq!(admitted(&table, clocks(502, 502), 1), 0);
-        // Two windows of real time later everything has expired.
-        assert_eq!(admitted(&table, clocks(2_600, 2_600), 20), LIMIT);
+        // Three windows of real time later everything has expired.
+        assert_eq!(admitted(&table, clocks(3_600, 3_600), 20), LIMIT);
     }
 }
 
@@ -110,4 +122,22 @@ fn verbs_that_come_too_late_change_nothing() {
     assert!(table.cell(ask.subject(), sequence).is_none());
     let answer = table.decide(&ask, clocks(2_999, 2_999));
     assert_eq!(answer.remaining(), LIMIT - 2);
+}
+
+/// A ledger that goes from subject to subject meets its turn numbers again within milliseconds.
+#[test]
+fn a_handle_kept_across_reuses_changes_nobody_else() {
+    let options = tidegate_limiter::Options::default().with_budget_bytes(1);
+    let table = Table::new(options, tidegate_limiter::Seed::from_bytes([4; 32]));
+    let victim = request("victim", 1_000, WINDOW_MS, 1);
+    assert!(table.decide(&victim, clocks(0, 0)).admitted());
+    let handle = table.cell(victim.subject(), START_MS / WINDOW_MS).unwrap();
+    let names: Vec<_> = (0..4_095).map(|n| format!("newcomer-{n}")).collect();
+    for name in &names {
+        assert!(table.decide(&request(name, 1_000, WINDOW_MS, 1), clocks(0, 0)).admitted());
+    }
+    assert!(!handle.observe_region(900, 0));
+    assert_eq!(handle.mine(), 0, "what is read of a cell that is gone");
+    let last = request(&names[4_094], 1_000, WINDOW_MS, 0);
+    assert_eq!(table.decide(&last, clocks(0, 0)).remaining(), 999);
 }

@@ -225,6 +225,14 @@ fn one_oversized_request_does_not_arm_strict_mode() {
 }
 
 #[test]
+fn duplicates_in_a_batch_do_not_arm_strict_mode() {
+    let table = table();
+    let items = [request("a", 10, 60_000, 10), request("a", 10, 60_000, 1)];
+    assert!(!table.decide_all(&Batch::new(&items).unwrap(), now(0)).admitted());
+    assert_eq!(table.counts().strict_armed, 0, "nothing was ever spent");
+}
+
+#[test]
 fn strict_mode_remembers_the_largest_exhausted_limit() {
     let table = table();
     assert!(table.decide(&request("a", 10, 60_000, 10), now(0)).admitted());

@@ -18,7 +18,7 @@ enum Step {
     Batch(Vec<Ask>),
     /// Both clocks advance.
     Pass(u64),
-    /// The wall clock jumps by whole windows of 3 s, and nothing passes.
+    /// The wall clock jumps, and nothing passes.
     Jump(i64),
     /// A request whose reading of both clocks is this old.
     Late(Ask, u64),
@@ -55,6 +55,8 @@ struct Cells {
     peers: u64,
     foreign: u64,
     told_before: u64,
+    /// Named by a jump of the clock.
+    renamed: bool,
 }
 
 impl Cells {
@@ -80,7 +82,7 @@ impl Model {
             (sequence.checked_sub(cells.sequence), cells.sequence.checked_sub(sequence));
         match (ahead, behind) {
             (Some(0), _) => return (cells, now.unix_ms() % window_ms),
-            (Some(1), _) => {
+            (Some(1), _) if !cells.renamed || since_ms >= window_ms - window_ms / 16 => {
                 *cells = Cells {
                     sequence,
                     current: 0,
@@ -88,16 +90,25 @@ impl Model {
                     peers: 0,
                     foreign: 0,
                     told_before: cells.told(),
+                    renamed: false,
                     turned_ms: cells.turned_ms.max(now.monotonic_ms()),
                 };
             }
-            (Some(ahead), _) if since_ms >= (window_ms - window_ms / 16) * (ahead - 1) => {
+            (Some(ahead), _)
+                if since_ms
+                    >= (window_ms - window_ms / 16) * (ahead - 1 + u64::from(cells.renamed)) =>
+            {
                 *cells = fresh;
             }
             (None, Some(1)) => return (cells, 0),
             (None, _) if now.monotonic_ms() < cells.turned_ms => return (cells, 0),
-            // The wall clock jumped: the cells change their name.
-            _ => cells.sequence = sequence,
+            // The wall clock jumped: the cells change their name, and nothing fades until the next.
+            _ => {
+                cells.sequence = sequence + 1;
+                cells.renamed = true;
+                cells.turned_ms = cells.turned_ms.max(now.monotonic_ms());
+                return (cells, 0);
+            }
         }
         (cells, now.unix_ms() % window_ms)
     }
@@ -157,7 +168,8 @@ fn any_step() -> impl Strategy<Value = Step> {
         8 => any_ask().prop_map(Step::Single),
         3 => proptest::collection::vec(any_ask(), 1..6).prop_map(Step::Batch),
         4 => prop_oneof![0..100_u64, 0..1_500_u64, 900..7_000_u64].prop_map(Step::Pass),
-        1 => prop_oneof![-3..=3_i64, Just(28_800), Just(-28_800)].prop_map(Step::Jump),
+        1 => prop_oneof![-9_000..=9_000_i64, Just(86_400_999), Just(-86_399_001)]
+            .prop_map(Step::Jump),
         1 => (any_ask(), 0..9_000_u64).prop_map(|(ask, late_ms)| Step::Late(ask, late_ms)),
         1 => (any_ask(), 0..8_u64, 0..8_u64)
             .prop_map(|(ask, peers, foreign)| Step::Told { ask, peers, foreign }),
@@ -218,8 +230,8 @@ impl Pair {
                 self.wall_ms += ms;
                 self.monotonic_ms += ms;
             }
-            Step::Jump(windows) => {
-                self.wall_ms = self.wall_ms.checked_add_signed(windows * 3_000).unwrap();
+            Step::Jump(ms) => {
+                self.wall_ms = self.wall_ms.checked_add_signed(ms).unwrap();
             }
             Step::Late(ask, late_ms) => {
                 let now = Now::new(self.wall_ms - late_ms, self.monotonic_ms - late_ms);

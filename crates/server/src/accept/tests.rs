@@ -133,6 +133,20 @@ async fn a_head_without_end_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_head_that_is_too_large_is_refused_even_if_it_arrives_at_once() {
+    let connections = connections();
+    for (filler, expected) in
+        [(HEAD_BYTES_MAX - 1_024, "HTTP/1.1 200"), (HEAD_BYTES_MAX, "HTTP/1.1 431")]
+    {
+        let mut client = connect(&connections);
+        let head = head(BODY.len()).replace("Host: x", &format!("Host: {}", "x".repeat(filler)));
+        client.write_all(format!("{head}{BODY}").as_bytes()).await.unwrap();
+        let reply = one_reply(&mut client).await;
+        assert!(reply.starts_with(expected), "{filler}: {reply}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_drain_waits_for_the_request_in_flight() {
     let connections = connections();
     let mut busy = connect(&connections);

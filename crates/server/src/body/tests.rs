@@ -41,7 +41,7 @@ impl Body for &mut Chunks {
 
 async fn status<B: Body<Data = Bytes> + Unpin>(body: B, headers: &HeaderMap) -> Result<usize, u16> {
     let bodies = Bodies::new();
-    let received = bodies.read(body, headers).await;
+    let received = bodies.read(body, headers, Sender::Known).await;
     received.map(|bytes| bytes.len()).map_err(|problem| problem.status.as_u16())
 }
 
@@ -119,11 +119,24 @@ async fn large_bodies_wait_for_a_place_and_small_ones_do_not() {
     let (bodies, none) = (Bodies::new(), HeaderMap::new());
     let mut kept = Vec::new();
     for _ in 0..LARGE_BODIES_MAX {
-        kept.push(bodies.read(full(SMALL_BYTES_MAX + 1), &none).await.unwrap());
+        kept.push(bodies.read(full(SMALL_BYTES_MAX + 1), &none, Sender::Known).await.unwrap());
     }
-    assert!(bodies.read(full(SMALL_BYTES_MAX), &none).await.is_ok());
-    let too_late = bodies.read(full(SMALL_BYTES_MAX + 1), &none).await.unwrap_err();
+    assert!(bodies.read(full(SMALL_BYTES_MAX), &none, Sender::Known).await.is_ok());
+    let too_late = bodies.read(full(SMALL_BYTES_MAX + 1), &none, Sender::Known).await.unwrap_err();
     assert_eq!(too_late.status.as_u16(), 408);
     kept.pop();
-    assert!(bodies.read(full(SMALL_BYTES_MAX + 1), &none).await.is_ok());
+    assert!(bodies.read(full(SMALL_BYTES_MAX + 1), &none, Sender::Known).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn strangers_with_large_bodies_keep_only_strangers_waiting() {
+    let (bodies, none) = (Bodies::new(), HeaderMap::new());
+    let mut kept = Vec::new();
+    for _ in 0..LARGE_BODIES_OF_STRANGERS_MAX {
+        kept.push(bodies.read(full(BODY_BYTES_MAX), &none, Sender::Stranger).await.unwrap());
+    }
+    let start = tokio::time::Instant::now();
+    assert!(bodies.read(full(BODY_BYTES_MAX), &none, Sender::Known).await.is_ok());
+    assert_eq!(start.elapsed(), Duration::ZERO, "no wait");
+    assert!(bodies.read(full(BODY_BYTES_MAX), &none, Sender::Stranger).await.is_err());
 }

@@ -48,9 +48,12 @@ fn bad_values_are_refused() {
 
 #[test]
 fn a_key_must_fit_into_a_header() {
-    assert_eq!(root_key("aZ0_-.~!"), Ok("aZ0_-.~!".to_owned()));
+    let with_key = |key: &str| ServeArgs { root_key: key.to_owned(), ..parse(&[]).unwrap() };
+    for good in ["aZ0_-.~!", &"k".repeat(256)] {
+        assert_eq!(with_key(good).check_key(), Ok(()), "{good}");
+    }
     for bad in ["", "a b", "é", "line\n", &"k".repeat(257)] {
-        assert!(root_key(bad).is_err(), "{bad}");
+        assert!(with_key(bad).check_key().is_err(), "{bad}");
     }
 }
 

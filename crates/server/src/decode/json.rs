@@ -6,9 +6,11 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::marker::PhantomData;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use serde_json::{Error, from_str};
 use tidegate_limiter::BATCH_MAX;
 
 use super::{ERRORS_MAX, Undecodable};
@@ -22,7 +24,9 @@ pub(super) enum Value<'a> {
     Text(Cow<'a, str>),
     Whole(u64),
     Negative,
-    /// Written with a fraction or an exponent.
+    /// An integer in JSON, but none that we have.
+    MinusZero,
+    /// Written with a fraction or an exponent, of whatever size.
     Fraction,
     /// Beyond 64 bits.
     Huge,
@@ -87,136 +91,118 @@ pub(super) enum Array<'a> {
     Other(Value<'a>),
 }
 
-/// Reads the whole of `body` as one value.
-pub(super) fn read<'a, T: FromJson<'a>>(body: &'a [u8]) -> Result<T, Undecodable> {
-    // Checked as a whole, because serde_json does not look into the strings that it skips.
-    let text = std::str::from_utf8(body).map_err(|_| Undecodable)?;
-    let mut json = serde_json::Deserializer::from_str(text);
-    let value = Seed::new().deserialize(&mut json).map_err(|_| Undecodable)?;
-    json.end().map_err(|_| Undecodable)?;
-    Ok(value)
+/// Reads the whole of `body` as what should be an object.
+pub(super) fn element(body: &[u8]) -> Result<Element<'_>, Undecodable> {
+    Element::read(text(body)?).map_err(|_| Undecodable)
 }
 
-/// A type that can be made of any JSON value, because it has room for the wrong ones.
-pub(super) trait FromJson<'de>: Sized {
-    fn other(value: Value<'de>) -> Self;
+/// Reads the whole of `body` as what should be an array of objects.
+pub(super) fn array(body: &[u8]) -> Result<Array<'_>, Undecodable> {
+    let text = text(body)?;
+    let array =
+        if opens_with(text, '[') { from_str(text) } else { Value::read(text).map(Array::Other) };
+    array.map_err(|_| Undecodable)
+}
 
-    fn array<A: SeqAccess<'de>>(mut array: A) -> Result<Self, A::Error> {
-        while array.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Self::other(Value::Array))
+/// Checked as a whole, because serde_json does not look into the strings that it skips.
+fn text(body: &[u8]) -> Result<&str, Undecodable> {
+    std::str::from_utf8(body).map_err(|_| Undecodable)
+}
+
+/// Says only what to read `json` as; whether it is JSON at all is seen when it is read.
+fn opens_with(json: &str, bracket: char) -> bool {
+    json.trim_start().starts_with(bracket)
+}
+
+impl<'a> Value<'a> {
+    fn read(json: &'a str) -> Result<Self, Error> {
+        from_str::<&RawValue>(json).and_then(Self::of)
     }
 
-    fn object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
-        while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Self::other(Value::Object))
+    /// Goes by the text: as a float, a number would lose how it was written.
+    fn of(json: &'a RawValue) -> Result<Self, Error> {
+        let text = json.get();
+        Ok(match text.as_bytes().first() {
+            Some(b'"') => Self::Text(from_str::<Text<'_>>(text)?.0),
+            Some(b'{') => Self::Object,
+            Some(b'[') => Self::Array,
+            Some(b't' | b'f') => Self::Bool,
+            Some(b'n') => Self::Null,
+            _ if text.contains(['.', 'e', 'E']) => Self::Fraction,
+            _ if text == "-0" => Self::MinusZero,
+            Some(b'-') => Self::Negative,
+            _ => text.parse().map_or(Self::Huge, Self::Whole),
+        })
     }
 }
 
-impl<'de> FromJson<'de> for Value<'de> {
-    fn other(value: Self) -> Self {
-        value
-    }
-}
-
-impl<'de> FromJson<'de> for Element<'de> {
-    fn other(value: Value<'de>) -> Self {
-        Self::Other(value)
-    }
-
-    fn object<A: MapAccess<'de>>(mut object: A) -> Result<Self, A::Error> {
-        let mut fields = Box::<Fields<'_>>::default();
-        // A key may be written with escapes: it is compared as the text that it means.
-        while let Some(name) = object.next_key_seed(Seed::<Value<'_>>::new())? {
-            let Value::Text(name) = name else { continue };
-            let value = object.next_value_seed(Seed::<Value<'_>>::new())?;
-            fields.keep(&name, value);
+impl<'a> Element<'a> {
+    fn read(json: &'a str) -> Result<Self, Error> {
+        if opens_with(json, '{') {
+            from_str(json).map(Self::Object)
+        } else {
+            Value::read(json).map(Self::Other)
         }
-        Ok(Self::Object(fields))
     }
 }
 
-impl<'de> FromJson<'de> for Array<'de> {
-    fn other(value: Value<'de>) -> Self {
-        Self::Other(value)
-    }
+/// A string, borrowed if it is written without escapes.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-    fn array<A: SeqAccess<'de>>(mut array: A) -> Result<Self, A::Error> {
-        let mut elements = Vec::new();
-        while elements.len() < BATCH_MAX {
-            match array.next_element_seed(Seed::new())? {
-                Some(element) => elements.push(element),
-                None => return Ok(Self::Elements(elements, false)),
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+
+        impl<'de> Visitor<'de> for Object {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Fields::default();
+                // A key may be written with escapes: it is compared as the text that it means.
+                while let Some((name, value)) = object.next_entry::<Text<'_>, &RawValue>()? {
+                    fields.keep(&name.0, Value::of(value).map_err(A::Error::custom)?);
+                }
+                Ok(fields)
             }
         }
-        let mut more = false;
-        while array.next_element::<IgnoredAny>()?.is_some() {
-            more = true;
+
+        deserializer.deserialize_map(Object)
+    }
+}
+
+impl<'de> Deserialize<'de> for Array<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Elements;
+
+        impl<'de> Visitor<'de> for Elements {
+            type Value = Array<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
+                let mut elements = Vec::new();
+                while elements.len() < BATCH_MAX {
+                    let Some(json) = array.next_element::<&RawValue>()? else {
+                        return Ok(Array::Elements(elements, false));
+                    };
+                    elements.push(Element::read(json.get()).map_err(A::Error::custom)?);
+                }
+                let mut more = false;
+                while array.next_element::<IgnoredAny>()?.is_some() {
+                    more = true;
+                }
+                Ok(Array::Elements(elements, more))
+            }
         }
-        Ok(Self::Elements(elements, more))
-    }
-}
 
-/// Makes a `T` of whatever comes.
-struct Seed<T>(PhantomData<T>);
-
-impl<T> Seed<T> {
-    fn new() -> Self {
-        Self(PhantomData)
-    }
-}
-
-impl<'de, T: FromJson<'de>> DeserializeSeed<'de> for Seed<T> {
-    type Value = T;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de, T: FromJson<'de>> Visitor<'de> for Seed<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any JSON value")
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<T, E> {
-        Ok(T::other(Value::Bool))
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<T, E> {
-        Ok(T::other(u64::try_from(number).map_or(Value::Negative, Value::Whole)))
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<T, E> {
-        Ok(T::other(Value::Whole(number)))
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<T, E> {
-        // serde_json gives a float for what has a fraction or an exponent, for what does not fit
-        // into 64 bits, and for -0. The limits of 64 bits are exact as floats.
-        let beyond =
-            number <= -9_223_372_036_854_775_808.0 || number >= 18_446_744_073_709_551_616.0;
-        Ok(T::other(if beyond { Value::Huge } else { Value::Fraction }))
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<T, E> {
-        Ok(T::other(Value::Text(Cow::Borrowed(text))))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<T, E> {
-        Ok(T::other(Value::Text(Cow::Owned(text.to_owned()))))
-    }
-
-    fn visit_unit<E>(self) -> Result<T, E> {
-        Ok(T::other(Value::Null))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, array: A) -> Result<T, A::Error> {
-        T::array(array)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<T, A::Error> {
-        T::object(object)
+        deserializer.deserialize_seq(Elements)
     }
 }

@@ -152,6 +152,7 @@ fn number(field: &Field<'_>, at: &str, number: &Number, errors: &mut Errors) -> 
         Ok(Value::Whole(value)) => return Some(*value),
         Ok(Value::Negative) => at_least(number),
         Ok(Value::Huge) => "must be an integer of at most 64 bits".into(),
+        Ok(Value::MinusZero) => "must be an integer without a sign".into(),
         Ok(Value::Fraction) => "must be an integer, without fraction or exponent".into(),
         Ok(value) => wrong_type("an integer", value),
         Err(message) => message.into(),
@@ -194,7 +195,9 @@ fn at_most(number: &Number) -> Cow<'static, str> {
 fn wrong_type(expected: &str, value: &Value<'_>) -> Cow<'static, str> {
     let found = match value {
         Value::Text(_) => "a string",
-        Value::Whole(_) | Value::Negative | Value::Fraction | Value::Huge => "a number",
+        Value::Whole(_) | Value::Negative | Value::MinusZero | Value::Fraction | Value::Huge => {
+            "a number"
+        }
         Value::Null => "null",
         Value::Bool => "a boolean",
         Value::Array => "an array",

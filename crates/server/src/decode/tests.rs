@@ -105,11 +105,14 @@ fn every_value_out_of_range_is_refused_by_name() {
         ("limit", "-1", "must be at least 1"),
         ("limit", "9223372036854775808", "must be at most 9223372036854775807"),
         ("limit", "18446744073709551616", huge),
-        ("limit", "-9223372036854775809", huge),
-        ("limit", "1e30", huge),
+        ("limit", "-9223372036854775809", "must be at least 1"),
+        ("limit", "1e30", integer),
+        ("limit", "1e400", integer),
         ("limit", "1.5", integer),
         ("limit", "1e3", integer),
-        ("limit", "-0", integer),
+        ("limit", "-0", "must be an integer without a sign"),
+        ("limit", "-0.0", integer),
+        ("namespace", "1e400", "must be a string, not a number"),
         ("limit", r#""10""#, "must be an integer, not a string"),
         ("limit", "null", "must be an integer, not null"),
         ("limit", "true", "must be an integer, not a boolean"),
@@ -122,6 +125,9 @@ fn every_value_out_of_range_is_refused_by_name() {
         ("cost", "-1", "must be at least 0"),
         ("cost", "1099511627777", "must be at most 1099511627776"),
         ("cost", "0.5", integer),
+        ("cost", "-1e400", integer),
+        ("cost", "-0", "must be an integer without a sign"),
+        ("unheard_of", "1e400", "is not a field of this request"),
         ("cost", "null", "must be an integer, not null"),
     ] {
         let errors = errors_of(&with(field, value));
@@ -181,7 +187,11 @@ fn what_is_not_json_has_no_field_to_name() {
         r#"{"limit":01}"#,
         r#"{"limit":+1}"#,
         r#"{"limit":NaN}"#,
-        r#"{"limit":1e999}"#,
+        r#"{"limit":1e}"#,
+        r#"{"limit":-}"#,
+        r#"{"limit":"\ud800"}"#,
+        "{\"limit\":\"\n\"}",
+        "\u{a0}{}",
         "{} {}",
         "{},",
         "\u{feff}{}",
@@ -231,6 +241,7 @@ fn the_body_must_have_the_shape_of_its_operation() {
         ("[]", "must be an object, not an array"),
         ("null", "must be an object, not null"),
         ("3", "must be an object, not a number"),
+        (" 1e400 ", "must be an object, not a number"),
     ] {
         assert_eq!(said(&errors_of(body)), [("body", message)]);
     }

@@ -1,7 +1,14 @@
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
 use http_body_util::{BodyExt, Full};
+use hyper::body::Frame;
 use hyper::header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE};
 use serde_json::{Value, json};
 use tidegate::{ManualClock, Part};
+use tokio::time::{Duration, Instant};
 
 use super::*;
 
@@ -146,6 +153,38 @@ async fn a_bad_body_is_reported_before_a_bad_key() {
     }
     assert_eq!(door.refused(), 6);
     assert_eq!(door.limiter().subjects(), 0, "nothing was counted");
+}
+
+/// The beginning of a large body, and then nothing more.
+struct Stuck(Option<Bytes>);
+
+impl Body for Stuck {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.take().map_or(Poll::Pending, |bytes| Poll::Ready(Some(Ok(Frame::data(bytes)))))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_has_the_key_does_not_wait_for_strangers() {
+    let door = Arc::new(door());
+    for key in ["Bearer wrong", "nonsense"].repeat(100) {
+        let body = Stuck(Some(Bytes::from(vec![b' '; 20 << 10])));
+        let request = Request::post(LIMIT_PATH).header(AUTHORIZATION, key).body(body).unwrap();
+        let door = Arc::clone(&door);
+        tokio::spawn(async move { door.answer(request).await });
+    }
+    // Lets all of them take what they can get.
+    tokio::task::yield_now().await;
+    let start = Instant::now();
+    let large = format!("{}{}", ask(1, 1), " ".repeat(20 << 10));
+    assert_eq!(answer(&door, post(LIMIT_PATH, large)).await.0, 200);
+    assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test]

@@ -8,6 +8,10 @@ fn args(root_key: &str) -> ServeArgs {
     }
 }
 
+fn welcome(args: &ServeArgs, key_in_environment: bool) -> String {
+    Welcome { address: args.listen, args, key_in_environment, subjects_max: 1 }.to_string()
+}
+
 #[test]
 fn the_key_that_everyone_knows_is_not_exposed() {
     let error = check_key(&args(DEVELOPMENT_KEY)).unwrap_err();
@@ -23,10 +27,18 @@ fn the_key_that_everyone_knows_is_not_exposed() {
 #[test]
 fn the_welcome_never_shows_a_secret() {
     let args = args("hush");
-    let welcome = Welcome { address: args.listen, args: &args, subjects_max: 1 }.to_string();
+    let welcome = welcome(&args, true);
     assert!(!welcome.contains("hush"), "{welcome}");
     assert!(welcome.contains("\"Authorization: Bearer $TIDEGATE_ROOT_KEY\""), "{welcome}");
     assert!(welcome.contains("http://127.0.0.1:7600/"), "{welcome}");
+}
+
+#[test]
+fn a_key_that_is_not_in_the_environment_is_put_there_first() {
+    let export = "export TIDEGATE_ROOT_KEY=<your key>\n  curl ";
+    assert!(welcome(&args("hush"), false).contains(export));
+    assert!(!welcome(&args("hush"), true).contains("export"));
+    assert!(!welcome(&args(DEVELOPMENT_KEY), false).contains("export"));
 }
 
 #[test]

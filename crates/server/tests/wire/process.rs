@@ -8,7 +8,7 @@ use crate::support::{Client, LIMIT, Server, ask, tidegate};
 
 /// What is said by a call that ends with `code`.
 fn said_by(args: &[&str], code: i32) -> String {
-    let (ended_with, said) = Server::run_to_end(args);
+    let (ended_with, said) = Server::run_to_end(&mut tidegate(args));
     assert_eq!(ended_with, Some(code), "{args:?}: {said}");
     said
 }
@@ -77,6 +77,28 @@ fn bad_values_are_refused_with_what_was_expected() {
 }
 
 #[test]
+fn a_refused_key_is_not_printed() {
+    for key in ["s3cret with space", "s3cret\n", "s3crét", &"s3cret".repeat(100)] {
+        let given = tidegate(&["serve", "--root-key", key]);
+        let mut from_environment = tidegate(&["serve"]);
+        from_environment.env("TIDEGATE_ROOT_KEY", key);
+        for mut command in [given, from_environment] {
+            let (code, said) = Server::run_to_end(&mut command);
+            assert_eq!(code, Some(2), "{said}");
+            assert!(said.contains("TIDEGATE_ROOT_KEY") && !said.contains("s3cr"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_key_from_the_command_line_is_to_be_exported_before_the_curl_line() {
+    let mut command = tidegate(&["serve", "--listen", "127.0.0.1:0", "--root-key", "s3cret"]);
+    let said = Server::start_with(&mut command, "s3cret").said().join("\n");
+    assert!(said.contains("export TIDEGATE_ROOT_KEY=<your key>\n  curl "), "{said}");
+    assert!(!said.contains("s3cret"), "{said}");
+}
+
+#[test]
 fn help_teaches_with_an_example() {
     for args in [&["--help"][..], &["serve", "--help"]] {
         let text = said_by(args, 0);
@@ -95,6 +117,7 @@ fn an_own_key_replaces_the_known_one_and_is_not_printed() {
 
     let line = server.said().into_iter().find(|line| line.trim().starts_with("curl ")).unwrap();
     assert!(line.contains("\"Authorization: Bearer $TIDEGATE_ROOT_KEY\""), "{line}");
+    assert!(!server.said().join("\n").contains("export "), "it is there already");
 }
 
 #[cfg(unix)]

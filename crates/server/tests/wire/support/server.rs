@@ -41,8 +41,8 @@ impl Server {
     }
 
     /// Runs what ends by itself; gives its exit code, and what it said on both outputs.
-    pub(crate) fn run_to_end(args: &[&str]) -> (Option<i32>, String) {
-        let mut child = Running(tidegate(args).spawn().unwrap());
+    pub(crate) fn run_to_end(command: &mut Command) -> (Option<i32>, String) {
+        let mut child = Running(command.spawn().unwrap());
         let status = eventually(DEADLINE, || child.0.try_wait().unwrap());
         let mut said = String::new();
         child.0.stdout.take().unwrap().read_to_string(&mut said).unwrap();
