@@ -8,7 +8,7 @@
 use arrayvec::ArrayVec;
 
 use crate::answer::{Answer, BatchAnswer};
-use crate::ledger::{Look, Terms};
+use crate::ledger::{Look, Refusal, Terms};
 use crate::request::{BATCH_MAX, Request};
 use crate::reserve::{Held, Reserved, Want};
 use crate::table::{Spot, Table};
@@ -36,7 +36,7 @@ struct Item<'a, 'r> {
 #[derive(Clone, Copy)]
 enum Seen {
     Fits(Look),
-    Denied(Look),
+    Denied(Refusal),
     Nothing,
 }
 
@@ -91,11 +91,11 @@ impl Item<'_, '_> {
     fn look(&mut self, now: Now) -> Result<(), Moved> {
         let Some(Spot { ledger, era }) = self.spot else { return Ok(()) };
         let terms = Terms::of(self.request);
-        let mut look = ledger.look(era, terms.window, now).ok_or(Moved)?;
-        look.used = look.used.saturating_add(self.earlier);
-        look.earlier = self.earlier;
-        let fit = fits(look.used, terms.cost, terms.limit);
-        self.seen = if fit { Seen::Fits(look) } else { Seen::Denied(look) };
+        let mut seen = ledger.look(era, terms.window, now).ok_or(Moved)?;
+        seen.look.used = seen.look.used.saturating_add(self.earlier);
+        seen.earlier = self.earlier;
+        let fit = fits(seen.look.used, terms.cost, terms.limit);
+        self.seen = if fit { Seen::Fits(seen.look) } else { Seen::Denied(seen) };
         Ok(())
     }
 }
@@ -116,11 +116,11 @@ fn reserve_and_commit(table: &Table, items: &mut [Item<'_, '_>], now: Now) -> Re
         let Some(item) = items.get_mut(at) else { continue };
         match reserved {
             Reserved::Held(look) => item.seen = Seen::Fits(look),
-            Reserved::Denied(mut look) => {
+            Reserved::Denied(mut seen) => {
                 // What the batch itself holds there is about to be released.
-                look.view.current = look.view.current.saturating_sub(item.earlier);
-                look.earlier = item.earlier;
-                item.seen = Seen::Denied(look);
+                seen.look.view.current = seen.look.view.current.saturating_sub(item.earlier);
+                seen.earlier = item.earlier;
+                item.seen = Seen::Denied(seen);
                 table.counters().mine().count(|all| &all.reservations_denied);
                 return Ok(false);
             }
@@ -152,7 +152,7 @@ fn report(
                 let undone = if admitted { 0 } else { request.cost.get() };
                 Answer { remaining: answer.remaining.saturating_add(undone), ..answer }
             }
-            (Seen::Denied(look), Some(spot)) => table.deny(spot, request, look, now),
+            (Seen::Denied(seen), Some(spot)) => table.deny(spot, request, seen, now),
             (Seen::Nothing, _) | (Seen::Denied(_), None) => table.refuse(request, now),
         });
     }

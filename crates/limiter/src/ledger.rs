@@ -19,7 +19,7 @@ use crate::request::Window;
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Now;
 
-pub(crate) use decide::{Claim, Denied, Look, Terms, Verdict};
+pub(crate) use decide::{Claim, Denied, Look, Refusal, Terms, Verdict};
 pub(crate) use place::Place;
 use place::Position;
 

@@ -52,7 +52,7 @@ impl Turn {
     /// The turn before this one.
     #[inline]
     pub(crate) const fn previous(self) -> Self {
-        Self(if self.0 == 0 { TURNS - 1 } else { self.0 - 1 })
+        Self(if self.0 == 0 { TURNS - 1 } else { self.0.wrapping_sub(1) })
     }
 
     /// Which of the two cells the turn uses: 0 or 1.

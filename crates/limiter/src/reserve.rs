@@ -2,7 +2,7 @@
 
 use arrayvec::ArrayVec;
 
-use crate::ledger::{Claim, Ledger, Look, Terms, Verdict};
+use crate::ledger::{Claim, Ledger, Look, Refusal, Terms, Verdict};
 use crate::request::BATCH_MAX;
 use crate::time::Now;
 
@@ -21,7 +21,7 @@ pub(crate) enum Reserved {
     /// It is held until the batch is committed or dropped.
     Held(Look),
     /// It does not fit.
-    Denied(Look),
+    Denied(Refusal),
     /// The ledger is not the subject's any more.
     Moved,
 }
@@ -40,7 +40,7 @@ impl<'a> Held<'a> {
                 self.claims.push((want, claim));
                 Reserved::Held(look)
             }
-            Verdict::Denied(look) => Reserved::Denied(look),
+            Verdict::Denied(refusal) => Reserved::Denied(refusal),
             Verdict::Moved => Reserved::Moved,
         }
     }

@@ -15,7 +15,7 @@ use crate::batch;
 use crate::cells::CellHandle;
 use crate::counters::{Counters, Counts};
 use crate::key::{FleetSecret, Key, Seed};
-use crate::ledger::{Claim, Denied, Look, Terms, Verdict};
+use crate::ledger::{Claim, Denied, Look, Refusal, Terms, Verdict};
 use crate::request::{Batch, Request, Subject};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Now;
@@ -86,7 +86,7 @@ impl Table {
                 Verdict::Held(claim, look) => {
                     return self.admit(&spot, request, (claim, &look), now);
                 }
-                Verdict::Denied(look) => return self.deny(&spot, request, &look, now),
+                Verdict::Denied(seen) => return self.deny(&spot, request, &seen, now),
                 Verdict::Moved => self.counters.mine().count(|all| &all.ledgers_moved),
             }
         }
@@ -178,7 +178,7 @@ impl Table {
     ) -> Option<Answer> {
         match verdict {
             Verdict::Held(claim, look) => Some(self.admit(spot, request, (claim, &look), now)),
-            Verdict::Denied(look) => Some(self.deny(spot, request, &look, now)),
+            Verdict::Denied(seen) => Some(self.deny(spot, request, &seen, now)),
             Verdict::Moved => {
                 self.counters.mine().count(|all| &all.ledgers_moved);
                 None
@@ -213,21 +213,21 @@ impl Table {
         &self,
         spot: &Spot<'_>,
         request: &Request<'_>,
-        look: &Look,
+        seen: &Refusal,
         now: Now,
     ) -> Answer {
         let counters = self.counters.mine();
-        match spot.ledger.deny(look, Terms::of(request), now) {
+        match spot.ledger.deny(seen, Terms::of(request), now) {
             Denied::Reserved => {
                 counters.count(|all| &all.denied_reserved);
-                Answer::deny(request, look, Denial::Reserved, now)
+                Answer::deny(request, seen, Denial::Reserved, now)
             }
             Denied::Limit { arms } => {
                 counters.count(|all| &all.denied_local);
                 if arms {
                     counters.count(|all| &all.strict_armed);
                 }
-                Answer::deny(request, look, Denial::Limit, now)
+                Answer::deny(request, seen, Denial::Limit, now)
             }
         }
     }
@@ -292,7 +292,7 @@ impl Table {
     fn shard(&self, key: &Key) -> &Shard {
         // The number of shards is a power of two; the low half of the hash chooses among them,
         // the high half among the places inside.
-        let mask = self.shards.len() as u64 - 1;
+        let mask = (self.shards.len() as u64).wrapping_sub(1);
         #[expect(clippy::cast_possible_truncation, reason = "masked to the number of shards")]
         let at = (key.hash & mask) as usize;
         #[expect(clippy::indexing_slicing, reason = "masked to the number of shards")]
@@ -311,34 +311,30 @@ impl Answer {
     pub(crate) fn admit(request: &Request<'_>, look: &Look, now: Now) -> Self {
         let effective = look.used.saturating_add(request.cost.get());
         let remaining = request.limit.get().saturating_sub(effective);
-        Self::of(request, look, (None, remaining), now)
+        let cost = request.cost.get();
+        Self { remaining, ..Self::of(request, look, (None, cost), now) }
     }
 
     #[inline(always)]
-    pub(crate) fn deny(request: &Request<'_>, look: &Look, denial: Denial, now: Now) -> Self {
-        Self::of(request, look, (Some(denial), 0), now)
+    pub(crate) fn deny(request: &Request<'_>, seen: &Refusal, denial: Denial, now: Now) -> Self {
+        let cost = request.cost.get().saturating_add(seen.earlier);
+        Self::of(request, &seen.look, (Some(denial), cost), now)
     }
 
     #[inline(always)]
     fn of(
         request: &Request<'_>,
         look: &Look,
-        (denial, remaining): (Option<Denial>, u64),
+        (denial, cost): (Option<Denial>, u64),
         now: Now,
     ) -> Self {
         let (window, start_ms) = (request.subject.window, look.place.start_ms);
         Self {
             denial,
             limit: request.limit.get(),
-            remaining,
+            remaining: 0,
             reset_ms: start_ms.saturating_add(window.as_millis()),
-            retry: Retry {
-                view: look.view,
-                window,
-                cost: request.cost.get().saturating_add(look.earlier),
-                start_ms,
-                now_ms: now.unix_ms(),
-            },
+            retry: Retry { view: look.view, window, cost, start_ms, now_ms: now.unix_ms() },
         }
     }
 

@@ -24,11 +24,17 @@ pub(crate) struct Look {
     pub(crate) view: View,
     /// What the sliding window holds, by that view.
     pub(crate) used: u64,
-    /// The same without what batches in flight have reserved. Said of denials only.
-    pub(crate) settled: u64,
     /// Nothing was claimed in the current cell yet.
     pub(crate) first: bool,
-    /// What earlier items of the same batch take, beside what `view` holds.
+}
+
+/// What a denial saw besides.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) look: Look,
+    /// What the sliding window holds without what batches in flight have reserved.
+    pub(crate) settled: u64,
+    /// What earlier items of the same batch take, beside what the look saw.
     pub(crate) earlier: u64,
 }
 
@@ -62,7 +68,7 @@ pub(crate) enum Verdict {
     /// The cost is claimed.
     Held(Claim, Look),
     /// It does not fit.
-    Denied(Look),
+    Denied(Refusal),
     /// The ledger is not the subject's any more: look it up again.
     Moved,
 }
@@ -77,8 +83,9 @@ pub(crate) enum Denied {
 }
 
 impl Ledger<'_> {
-    /// Looks without taking anything. `None` if the ledger is not the subject's any more.
-    pub(crate) fn look(&self, era: u64, window: Window, now: Now) -> Option<Look> {
+    /// Looks without taking anything, as thoroughly as a denial must. `None` if the ledger is not
+    /// the subject's any more.
+    pub(crate) fn look(&self, era: u64, window: Window, now: Now) -> Option<Refusal> {
         loop {
             let place = self.place(era, window, now)?;
             let claimed = self.cell(place.turn).claimed;
@@ -87,7 +94,8 @@ impl Ledger<'_> {
                 Sight::Clear(look) => {
                     let settled = self.settled(&look, window);
                     if claimed.load() == seen {
-                        return (self.era() == era).then_some(Look { settled, ..look });
+                        let refusal = Refusal { look, settled, earlier: 0 };
+                        return (self.era() == era).then_some(refusal);
                     }
                 }
                 Sight::Closed => return None,
@@ -123,7 +131,8 @@ impl Ledger<'_> {
                 if claimed.load() != seen {
                     continue;
                 }
-                return self.verdict(era, Verdict::Denied(Look { settled, ..look }));
+                let refusal = Refusal { look, settled, earlier: 0 };
+                return self.verdict(era, Verdict::Denied(refusal));
             }
             let (turn, cost) = (place.turn, terms.cost);
             let near = look.used.saturating_add(cost.get()) > terms.limit.get() / 2;
@@ -131,8 +140,9 @@ impl Ledger<'_> {
             if cost.get() == 0 {
                 return self.verdict(era, Verdict::Held(claim, look));
             }
-            if !claimed.swap(seen, Word::new(turn, seen.count_in(turn) + cost.get())) {
-                races += 1;
+            if !claimed.swap(seen, Word::new(turn, seen.count_in(turn).saturating_add(cost.get())))
+            {
+                races = races.saturating_add(1);
                 continue;
             }
             // The claim stands if the cell still is the current one of this subject: those who
@@ -177,7 +187,7 @@ impl Ledger<'_> {
             return Sight::Turned;
         }
         let used = view.used(window, place.elapsed_ms);
-        Sight::Clear(Look { place, view, used, settled: used, first, earlier: 0 })
+        Sight::Clear(Look { place, view, used, first })
     }
 
     /// What a look used, without what batches in flight have reserved.
@@ -263,11 +273,11 @@ impl Ledger<'_> {
     /// window. A single oversized request must not turn every later admission into a store read,
     /// so a cost of 1 must be denied too.
     #[inline(always)]
-    pub(crate) fn deny(&self, look: &Look, terms: Terms, now: Now) -> Denied {
-        if fits(look.settled.saturating_add(look.earlier), terms.cost, terms.limit) {
+    pub(crate) fn deny(&self, seen: &Refusal, terms: Terms, now: Now) -> Denied {
+        if fits(seen.settled.saturating_add(seen.earlier), terms.cost, terms.limit) {
             return Denied::Reserved;
         }
-        let exhausted = terms.limit.get() > 0 && !fits(look.settled, Cost::ONE, terms.limit);
+        let exhausted = terms.limit.get() > 0 && !fits(seen.settled, Cost::ONE, terms.limit);
         let arms = exhausted && terms.cost.get() > 0 && self.arm_strict(terms, now);
         Denied::Limit { arms }
     }

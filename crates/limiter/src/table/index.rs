@@ -66,7 +66,7 @@ impl Index {
             {
                 return Some(found);
             }
-            at = (at + 1) & (places.len() - 1);
+            at = at.wrapping_add(1) & places.len().wrapping_sub(1);
         }
         None
     }
@@ -152,7 +152,7 @@ fn places_for(subjects: usize) -> usize {
 /// Where the probe for a hash begins: by bits that neither the tag nor the shard is made of.
 #[inline]
 fn home(hash: u64, places: usize) -> usize {
-    usize::try_from(hash >> SHARD_BITS & (places as u64 - 1)).unwrap_or(0)
+    usize::try_from(hash >> SHARD_BITS & (places as u64).wrapping_sub(1)).unwrap_or(0)
 }
 
 /// All places, from the first one on.

@@ -83,7 +83,7 @@ impl Chunk {
 #[inline]
 fn place_of(at: usize) -> (usize, usize) {
     match at.checked_sub(GROWN) {
-        Some(at) => (GROWING + at / CHUNK_MAX, at % CHUNK_MAX),
+        Some(at) => ((at / CHUNK_MAX).wrapping_add(GROWING), at % CHUNK_MAX),
         None => {
             let chunk = (at / CHUNK_MIN + 1).ilog2() as usize;
             (chunk, at - chunk_start(chunk))
