@@ -50,8 +50,8 @@ pub(crate) fn decide(table: &Table, requests: &[Request<'_>], now: Now, answer: 
         for request in requests {
             // Once a ledger was seen closing, only the lock says what became of it.
             let locked = attempt > 0;
-            let company: Items<_> = items.iter().filter_map(|item| item.spot).collect();
-            let spot = table.find_or_seat(&request.subject, (locked, &company), now);
+            let company = || items.iter().filter_map(|item| item.spot).collect();
+            let spot = table.find_or_seat(&request.subject, locked, company, now);
             let earlier = earlier(&items, spot);
             items.push(Item { request, spot, earlier, seen: Seen::Nothing });
         }

@@ -10,13 +10,15 @@ mod options;
 mod shard;
 mod structure;
 
+use arrayvec::ArrayVec;
+
 use crate::answer::{Answer, BatchAnswer, Denial, Retry};
 use crate::batch;
 use crate::cells::CellHandle;
 use crate::counters::{Counters, Counts};
 use crate::key::{FleetSecret, Key, Seed};
 use crate::ledger::{Claim, Denied, Look, Refusal, Terms, Verdict};
-use crate::request::{Batch, Request, Subject};
+use crate::request::{BATCH_MAX, Batch, Request, Subject};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Now;
 
@@ -157,15 +159,16 @@ impl Table {
 
     /// Finds the ledger of one item of a batch, or else founds it; with the lock from the start if
     /// `locked`.
-    pub(crate) fn find_or_seat(
-        &self,
+    pub(crate) fn find_or_seat<'a>(
+        &'a self,
         subject: &Subject<'_>,
-        (locked, company): (bool, &[Spot<'_>]),
+        locked: bool,
+        company: impl FnOnce() -> ArrayVec<Spot<'a>, BATCH_MAX>,
         now: Now,
-    ) -> Option<Spot<'_>> {
+    ) -> Option<Spot<'a>> {
         let key = Key::of(subject, &self.seed);
         let found = if locked { None } else { self.shard(&key).find(&key) };
-        found.or_else(|| self.seat(&key, subject, company, now))
+        found.or_else(|| self.seat(&key, subject, &company(), now))
     }
 
     /// Turns a verdict into an answer. `None` if the ledger moved.
