@@ -57,6 +57,7 @@ fn a_register_of_another_turn_reads_zero_and_is_replaced() {
     assert_eq!(register.raise(later, alive, 3), Write::Done);
     assert_eq!((register.read(later), register.read(TURN)), (3, 0));
     assert_eq!(register.raise(TURN, || false, 9), Write::Passed, "its turn has passed");
+    assert_eq!(register.write(TURN, || false, |_| 9), Write::Passed, "also for a claim");
     assert_eq!(register.read(later), 3);
 }
 
