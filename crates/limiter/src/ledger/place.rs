@@ -8,7 +8,7 @@
 //! | `h` | the ordinary case |
 //! | `h − 1` | the clock is behind, or the request is late: decided in `h`, nothing elapsed |
 //! | `h + 1` | the next turn: the current cell becomes the previous one |
-//! | `>= h + 2`, and the monotonic clock agrees | both cells are past: two turns on |
+//! | `>= h + 2`, and the monotonic clock agrees | both cells are past: three turns on |
 //! | anything else | the wall clock jumped: the cells stay, under the names of `s + 1` and `s` |
 //!
 //! After a jump the clock is one window behind, so nothing fades until it has passed the next
