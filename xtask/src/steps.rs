@@ -41,7 +41,12 @@ pub(crate) const STEPS: [Step; 10] = [
         run: unit,
     },
     Step { name: "doctest", about: "the examples in the docs run", needs: &[], run: doctest },
-    Step { name: "loom", about: "every interleaving of few threads", needs: &[], run: loom },
+    Step {
+        name: "loom",
+        about: "interleavings of few threads, as far as loom tells them apart",
+        needs: &[],
+        run: loom,
+    },
     Step { name: "shuttle", about: "random schedules of many threads", needs: &[], run: shuttle },
     Step {
         name: "fuzz",

@@ -1,7 +1,7 @@
 //! The local decision of Tidegate: may this subject spend this cost now?
 //!
 //! A [`Table`] keeps, for every subject, two fixed windows (cells) and decides on the sliding
-//! window over them: exact in integers, correct under every interleaving of threads, bounded in
+//! window over them: exact in integers, searched for races by two model checkers, bounded in
 //! memory. It does no I/O, reads no clock, awaits nothing and logs nothing; a decision on a
 //! subject that is already known allocates nothing.
 //!
