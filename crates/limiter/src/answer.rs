@@ -16,6 +16,16 @@ pub enum Denial {
     Memory,
 }
 
+/// Which view an answer was decided on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Source {
+    /// What this process knew.
+    Local,
+    /// What the region answered to this very request.
+    Region,
+}
+
 /// The verdict on one request, and what the caller needs to act on it.
 ///
 /// Everything is a function of what the cells held, the request and the reading of the clock.
@@ -25,6 +35,9 @@ pub struct Answer {
     pub(crate) limit: u64,
     pub(crate) remaining: u64,
     pub(crate) reset_ms: u64,
+    pub(crate) source: Source,
+    pub(crate) age_ms: u64,
+    pub(crate) degraded: bool,
     /// Kept so that the time to come back is computed only for those who ask.
     pub(crate) retry: Retry,
 }
@@ -71,6 +84,24 @@ impl Answer {
     #[must_use]
     pub const fn reset_unix_ms(&self) -> u64 {
         self.reset_ms
+    }
+
+    /// Which view the request was decided on.
+    #[must_use]
+    pub const fn source(&self) -> Source {
+        self.source
+    }
+
+    /// How old that view of the region was, at most; 0 for a process on its own.
+    #[must_use]
+    pub const fn age_ms(&self) -> u64 {
+        self.age_ms
+    }
+
+    /// Whether the region should have been asked and did not answer.
+    #[must_use]
+    pub const fn degraded(&self) -> bool {
+        self.degraded
     }
 
     /// The exact time after which this cost fits if nothing else happens: 0 for an admission,

@@ -1,17 +1,19 @@
 //! Several requests decided as one: all are admitted, or none is.
 //!
-//! First look: if an item would be denied, nothing is touched. Then each item reserves its cost
-//! by a compare-and-swap that checks its own limit, in the order of the ledgers, so that two
-//! batches over the same subjects do not each take what the other needs. If one fails, what was
+//! First every subject is found; those that are not there are then taken in, at the cost of nobody
+//! in the batch. Then look: if an item would be denied, nothing is touched. Then each item reserves
+//! its cost by a compare-and-swap that checks its own limit, in the order of the ledgers, so that
+//! two batches over the same subjects do not each take what the other needs. If one fails, what was
 //! taken is released; if all hold, they are committed.
 
 use arrayvec::ArrayVec;
 
 use crate::answer::{Answer, BatchAnswer};
+use crate::key::Key;
 use crate::ledger::{Look, Refusal, Terms};
 use crate::request::{BATCH_MAX, Request};
 use crate::reserve::{Held, Reserved, Want};
-use crate::table::{Spot, Table};
+use crate::table::{Need, Spot, Table};
 use crate::time::Now;
 use crate::window::fits;
 
@@ -25,11 +27,14 @@ type Items<T> = ArrayVec<T, BATCH_MAX>;
 /// One item of a batch: where its subject is, and what became of it so far.
 struct Item<'a, 'r> {
     request: &'r Request<'r>,
+    key: Key,
     /// `None` if there is no memory for the subject.
     spot: Option<Spot<'a>>,
     /// What earlier items of the batch take from the same subject.
     earlier: u64,
     seen: Seen,
+    /// The region should be asked, and was asked a moment ago in vain.
+    unasked: bool,
 }
 
 /// What the first look or the reservation of an item saw.
@@ -43,20 +48,34 @@ enum Seen {
 /// A ledger was retired or used again while the batch looked at it.
 struct Moved;
 
-pub(crate) fn decide(table: &Table, requests: &[Request<'_>], now: Now, answer: &mut BatchAnswer) {
+/// Decides a batch, and returns whether it did: if the region has to be asked first and `needs` can
+/// take of whom, it does not.
+pub(crate) fn decide(
+    table: &Table,
+    requests: &[Request<'_>],
+    now: Now,
+    mut needs: Option<&mut Vec<Need>>,
+    answer: &mut BatchAnswer,
+) -> bool {
     let mut items: Items<Item<'_, '_>> = ArrayVec::new();
     for attempt in 0..MOVES_MAX {
+        // Once a ledger was seen closing, only the lock says what became of it.
+        let locked = attempt > 0;
         items.clear();
         for request in requests {
-            // Once a ledger was seen closing, only the lock says what became of it.
-            let locked = attempt > 0;
-            let company = || items.iter().filter_map(|item| item.spot).collect();
-            let spot = table.find_or_seat(&request.subject, locked, company, now);
-            let earlier = earlier(&items, spot);
-            items.push(Item { request, spot, earlier, seen: Seen::Nothing });
+            let key = table.key(&request.subject);
+            let spot = table.find(&key, locked);
+            let (earlier, seen) = (0, Seen::Nothing);
+            items.push(Item { request, key, spot, earlier, seen, unasked: false });
         }
-        if let Ok(admitted) = decide_items(table, &mut items, now) {
-            return report(table, &items, admitted, now, answer);
+        seat(table, &mut items, now);
+        match decide_items(table, &mut items, now, needs.as_deref_mut()) {
+            Ok(Some(outcome)) => {
+                report(table, &items, outcome, now, answer);
+                return true;
+            }
+            Ok(None) => return false,
+            Err(Moved) => {}
         }
         table.counters().mine().count(|all| &all.ledgers_moved);
     }
@@ -64,32 +83,81 @@ pub(crate) fn decide(table: &Table, requests: &[Request<'_>], now: Now, answer: 
     answer.admitted = false;
     answer.items.clear();
     answer.items.extend(requests.iter().map(|request| table.refuse(request, now)));
+    true
 }
 
-/// Duplicated subjects count in the order given.
-fn earlier(items: &[Item<'_, '_>], spot: Option<Spot<'_>>) -> u64 {
-    let Some(spot) = spot else { return 0 };
-    let same =
-        |item: &&Item<'_, '_>| item.spot.is_some_and(|other| other.ledger.is_same(&spot.ledger));
-    items.iter().filter(same).map(|item| item.request.cost.get()).sum()
+/// Takes in the subjects that were not found, and works out what duplicated ones take before.
+fn seat<'a>(table: &'a Table, items: &mut [Item<'a, '_>], now: Now) {
+    for at in 0..items.len() {
+        let Some((item, before)) = items.get(..=at).and_then(<[_]>::split_last) else { continue };
+        // Duplicated subjects count in the order given. Who was refused once in a batch is not
+        // taken in later.
+        let same = |other: &&Item<'_, '_>| other.key == item.key;
+        let earlier = before.iter().filter(same).map(|item| item.request.cost.get()).sum();
+        let spot = match (item.spot, before.iter().find(same)) {
+            (None, Some(first)) => first.spot,
+            (None, None) => {
+                let company: Items<_> = items.iter().filter_map(|item| item.spot).collect();
+                table.seat(&item.key, &item.request.subject, &company, now)
+            }
+            (found, _) => found,
+        };
+        if let Some(item) = items.get_mut(at) {
+            (item.spot, item.earlier) = (spot, earlier);
+        }
+    }
 }
 
-/// Whether the batch is admitted. Leaves in each item what was seen of it.
-fn decide_items(table: &Table, items: &mut [Item<'_, '_>], now: Now) -> Result<bool, Moved> {
+/// What became of a batch.
+#[derive(Clone, Copy)]
+enum Outcome {
+    /// Admitted, and so many of its items are the first of their cells.
+    Admitted(u64),
+    Denied,
+}
+
+/// What becomes of the batch; `None` if the region has to be asked first. Leaves in each item what
+/// was seen of it.
+fn decide_items(
+    table: &Table,
+    items: &mut [Item<'_, '_>],
+    now: Now,
+    needs: Option<&mut Vec<Need>>,
+) -> Result<Option<Outcome>, Moved> {
     for item in items.iter_mut() {
         item.look(now)?;
     }
-    if items.iter().all(|item| matches!(item.seen, Seen::Fits(_))) {
-        reserve_and_commit(table, items, now)
-    } else {
-        Ok(false)
+    if !items.iter().all(|item| matches!(item.seen, Seen::Fits(_))) {
+        return Ok(Some(Outcome::Denied));
     }
+    if let Some(needs) = needs {
+        *needs = needs_of(table, items, now);
+        if !needs.is_empty() {
+            return Ok(None);
+        }
+    }
+    reserve_and_commit(table, items, now).map(Some)
+}
+
+/// Of whom the region has to be asked, each subject once. One that was asked a moment ago and did
+/// not answer is decided on its view.
+fn needs_of(table: &Table, items: &mut [Item<'_, '_>], now: Now) -> Vec<Need> {
+    let mut needs: Vec<Need> = Vec::new();
+    for item in items {
+        let Some(spot) = item.spot else { continue };
+        let Some(reason) = table.needs(&spot, item.request, now) else { continue };
+        item.unasked = spot.ledger.retry_at() > now.monotonic_ms();
+        if !item.unasked && !needs.iter().any(|need| need.subject == spot.ticket()) {
+            needs.push(Need { subject: spot.ticket(), reason });
+        }
+    }
+    needs
 }
 
 impl Item<'_, '_> {
     /// Evaluates without taking anything, as if the earlier items of the batch were admitted.
     fn look(&mut self, now: Now) -> Result<(), Moved> {
-        let Some(Spot { ledger, era }) = self.spot else { return Ok(()) };
+        let Some(Spot { ledger, era, .. }) = self.spot else { return Ok(()) };
         let terms = Terms::of(self.request);
         let mut seen = ledger.look(era, terms.window, now).ok_or(Moved)?;
         seen.look.used = seen.look.used.saturating_add(self.earlier);
@@ -101,10 +169,14 @@ impl Item<'_, '_> {
 }
 
 /// Reserves every item; commits all or releases all.
-fn reserve_and_commit(table: &Table, items: &mut [Item<'_, '_>], now: Now) -> Result<bool, Moved> {
+fn reserve_and_commit(
+    table: &Table,
+    items: &mut [Item<'_, '_>],
+    now: Now,
+) -> Result<Outcome, Moved> {
     let mut wants: Items<(usize, Want<'_>)> = ArrayVec::new();
     for (at, item) in items.iter().enumerate() {
-        if let Some(Spot { ledger, era }) = item.spot {
+        if let Some(Spot { ledger, era, .. }) = item.spot {
             wants.push((at, Want { ledger, era, terms: Terms::of(item.request) }));
         }
     }
@@ -122,42 +194,53 @@ fn reserve_and_commit(table: &Table, items: &mut [Item<'_, '_>], now: Now) -> Re
                 seen.earlier = item.earlier;
                 item.seen = Seen::Denied(seen);
                 table.counters().mine().count(|all| &all.reservations_denied);
-                return Ok(false);
+                return Ok(Outcome::Denied);
             }
             Reserved::Moved => return Err(Moved),
         }
     }
-    held.commit();
-    Ok(true)
+    let begun = held.commit();
+    for Item { spot, seen, .. } in items.iter() {
+        if let (Some(spot), Seen::Fits(look)) = (spot, seen) {
+            table.note_if_due(spot, look.place.turn);
+        }
+    }
+    Ok(Outcome::Admitted(begun))
 }
 
 /// The answers, in the order of the requests, and the counts.
 fn report(
     table: &Table,
     items: &[Item<'_, '_>],
-    admitted: bool,
+    outcome: Outcome,
     now: Now,
     answer: &mut BatchAnswer,
 ) {
-    let (mut fitted, mut begun) = (0, 0);
+    let mut fitted = 0;
+    let admitted = matches!(outcome, Outcome::Admitted(_));
     answer.admitted = admitted;
     answer.items.clear();
-    for Item { request, spot, seen, .. } in items {
-        answer.items.push(match (seen, spot) {
-            (Seen::Fits(look), _) => {
+    for Item { request, spot, seen, unasked, .. } in items {
+        let item = match (seen, spot) {
+            (Seen::Fits(look), spot) => {
                 fitted += 1;
-                begun += u64::from(look.first && request.cost.get() > 0);
                 let answer = Answer::admit(request, look, now);
                 // Nothing was spent in a batch that is denied: the cost is still there.
                 let undone = if admitted { 0 } else { request.cost.get() };
-                Answer { remaining: answer.remaining.saturating_add(undone), ..answer }
+                let answer =
+                    Answer { remaining: answer.remaining.saturating_add(undone), ..answer };
+                match spot {
+                    Some(spot) => table.aged(answer, spot, look.place, now),
+                    None => answer,
+                }
             }
             (Seen::Denied(seen), Some(spot)) => table.deny(spot, request, seen, now),
             (Seen::Nothing, _) | (Seen::Denied(_), None) => table.refuse(request, now),
-        });
+        };
+        answer.items.push(Answer { degraded: *unasked, ..item });
     }
     let counters = table.counters().mine();
-    if admitted {
+    if let Outcome::Admitted(begun) = outcome {
         counters.count(|all| &all.batches_admitted);
         counters.count_many(|all| &all.admitted_local, fitted);
         counters.count_many(|all| &all.cells_begun, begun);

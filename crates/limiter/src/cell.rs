@@ -1,6 +1,9 @@
 //! One fixed window of one subject: what this process admitted to it and what it was told.
 
-use crate::register::{Register, Turn, Word, Write};
+use crate::register::{COUNT_MAX, Register, Turn, Word, Write};
+
+/// The value of `replay_at` that no total reaches.
+pub(crate) const REPLAY_ASKED: u64 = COUNT_MAX;
 
 /// What a decision swaps.
 #[derive(Debug)]
@@ -16,7 +19,8 @@ pub(crate) struct Heard {
     foreign: Register,
 }
 
-/// What no decision reads.
+/// What an ordinary admission does not read: it writes `limit` if it is the first or near it, and
+/// in a region reads `fresh_until` and `replay_at`; a denial reads `reserved`.
 #[derive(Debug)]
 pub(crate) struct Marks {
     acked: Register,
@@ -25,7 +29,7 @@ pub(crate) struct Marks {
     fresh_until: Register,
     reserved: Register,
     limit: Register,
-    turned_at: Register,
+    replay_at: Register,
 }
 
 impl Spent {
@@ -49,7 +53,7 @@ impl Marks {
             fresh_until: zero(turn),
             reserved: zero(turn),
             limit: zero(turn),
-            turned_at: zero(turn),
+            replay_at: zero(turn),
         }
     }
 }
@@ -91,9 +95,9 @@ pub(crate) struct Cell<'a> {
     /// The smallest limit that is half used here, or else the first that admitted something: says
     /// what is near its limit and what is worth publishing.
     pub(crate) limit: &'a Register,
-    /// When the cell was first used, on the monotonic clock. Written before its turn begins, so
-    /// it is not among those that [`begin`](Self::begin) empties.
-    pub(crate) turned_at: &'a Register,
+    /// The total of `mine` from which on an admission asks for a replay; [`REPLAY_ASKED`] if one
+    /// did and nobody has taken notice yet.
+    pub(crate) replay_at: &'a Register,
 }
 
 impl<'a> Cell<'a> {
@@ -110,11 +114,11 @@ impl<'a> Cell<'a> {
             fresh_until: &marks.fresh_until,
             reserved: &marks.reserved,
             limit: &marks.limit,
-            turned_at: &marks.turned_at,
+            replay_at: &marks.replay_at,
         }
     }
 
-    fn registers(self) -> [&'a Register; 10] {
+    fn registers(self) -> [&'a Register; 11] {
         [
             self.claimed,
             self.mine,
@@ -126,6 +130,7 @@ impl<'a> Cell<'a> {
             self.fresh_until,
             self.reserved,
             self.limit,
+            self.replay_at,
         ]
     }
 
@@ -142,7 +147,15 @@ impl<'a> Cell<'a> {
         for register in self.registers() {
             register.store(Word::new(turn, 0));
         }
-        self.turned_at.store(Word::new(turn, 0));
+    }
+
+    /// The cell got another name: no store has heard of it under that one. What was admitted and
+    /// what others used stays; the rest is told and asked anew.
+    pub(crate) fn rename(self, turn: Turn, alive: impl Fn() -> bool) {
+        let told = [self.acked, self.confirmed, self.published, self.fresh_until, self.replay_at];
+        for register in told {
+            let _ = register.set(turn, &alive, 0);
+        }
     }
 
     /// What other processes and other regions have used, as far as this process was told.
@@ -177,13 +190,15 @@ impl<'a> Cell<'a> {
     }
 
     /// The own region has published this much: what of it is not claimed here, peers have used.
+    /// `mine` says it too while an eviction that fails has closed `claimed` for a moment.
     pub(crate) fn observe_own_region(
         self,
         turn: Turn,
         alive: impl Fn() -> bool,
         published: u64,
     ) -> Write {
-        self.peers.raise(turn, alive, published.saturating_sub(self.claimed.read(turn)))
+        let own = self.claimed.read(turn).max(self.mine.read(turn));
+        self.peers.raise(turn, alive, published.saturating_sub(own))
     }
 
     /// The sum of what the other regions have published.

@@ -4,27 +4,103 @@ use crate::cell::Cell;
 use crate::key::Digest;
 use crate::ledger::Ledger;
 use crate::register::{Register, Turn, Write};
+use crate::time::Now;
+
+/// A subject in the table, to be found again without its name. If it is gone by then, it is not
+/// found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket {
+    pub(crate) shard: u16,
+    pub(crate) ledger: u32,
+    pub(crate) era: u64,
+}
+
+/// One cell of a subject in the table, to be found again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CellTicket {
+    /// The subject.
+    pub subject: Ticket,
+    turn: Turn,
+    sequence: u64,
+}
+
+impl CellTicket {
+    /// The cell, if it still is the current or the previous one of its subject, under the same
+    /// name.
+    pub(crate) fn find<'a>(&self, ledger: Ledger<'a>) -> Option<CellHandle<'a>> {
+        let cell = CellHandle::named(ledger, self.subject.era, (self.turn, self.sequence))?;
+        cell.alive().then_some(cell)
+    }
+}
+
+/// Both cells of a subject, as they stood at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Cells<'a> {
+    /// The current cell.
+    pub current: CellHandle<'a>,
+    /// The one before it.
+    pub previous: CellHandle<'a>,
+    /// Which window the current one is.
+    pub sequence: u64,
+    /// How long the windows are.
+    pub window_ms: u64,
+}
+
+impl<'a> Cells<'a> {
+    pub(crate) fn new(ledger: Ledger<'a>, era: u64) -> Option<Self> {
+        let position = ledger.position();
+        let handle = |turn| {
+            let sequence = position.sequence_of(turn)?;
+            CellHandle::named(ledger, era, (turn, sequence))
+        };
+        let (current, previous) = (handle(position.turn())?, handle(position.turn().previous())?);
+        let (sequence, window_ms) = (position.sequence(), ledger.window_ms());
+        (ledger.era() == era).then_some(Self { current, previous, sequence, window_ms })
+    }
+
+    /// What the sliding window holds, and the limit it is measured by (0 if none is known).
+    #[must_use]
+    pub fn used_of_limit(&self, now: Now) -> (u64, u64) {
+        self.current.ledger.used_of_limit(now)
+    }
+
+    /// The region did not answer: it is not asked again before this moment of the monotonic clock.
+    pub fn retry_no_sooner(&self, monotonic_ms: u64) {
+        self.current.ledger.retry_no_sooner(monotonic_ms);
+    }
+}
 
 /// One cell of one subject. The verbs below and admission are the only ways to change it; each
 /// merges by maximum, so any order and repetition comes to the same.
 ///
-/// A handle may outlive its cell: a verb that comes too late changes nothing and returns `false`,
-/// and what is read of it then is 0.
+/// A handle may outlive its cell, or its name if the wall clock jumps: a verb that comes too late
+/// returns `false` and changes nothing, or, if it comes at that very moment, nothing of another
+/// subject; and what is read of it then is 0.
 #[derive(Clone, Copy, Debug)]
 pub struct CellHandle<'a> {
     ledger: Ledger<'a>,
     era: u64,
     turn: Turn,
+    sequence: u64,
     digest: Digest,
     life: u64,
 }
 
 impl<'a> CellHandle<'a> {
     pub(crate) fn new(ledger: Ledger<'a>, era: u64, sequence: u64) -> Option<Self> {
-        let turn = ledger.turn_of(sequence)?;
+        Self::named(ledger, era, (ledger.position().turn_of(sequence)?, sequence))
+    }
+
+    #[cfg(test)]
+    #[cfg(any(loom, shuttle))]
+    pub(crate) fn of_turn(ledger: Ledger<'a>, era: u64, turn: Turn) -> Option<Self> {
+        Self::named(ledger, era, (turn, ledger.position().sequence_of(turn)?))
+    }
+
+    fn named(ledger: Ledger<'a>, era: u64, (turn, sequence): (Turn, u64)) -> Option<Self> {
         let (digest, life) = (Digest::from_words(ledger.digest()), ledger.life());
         // After all of it was read: it is this subject's.
-        (ledger.era() == era).then_some(Self { ledger, era, turn, digest, life })
+        (ledger.era() == era).then_some(Self { ledger, era, turn, sequence, digest, life })
     }
 
     /// The subject's name outside this process.
@@ -38,6 +114,31 @@ impl<'a> CellHandle<'a> {
     #[must_use]
     pub const fn life(&self) -> u64 {
         self.life
+    }
+
+    /// To find the cell again.
+    #[must_use]
+    pub const fn ticket(&self, subject: Ticket) -> CellTicket {
+        CellTicket { subject, turn: self.turn, sequence: self.sequence }
+    }
+
+    /// From this total of [`mine`](Self::mine) on, an admission asks for a replay. Read `mine`
+    /// again afterwards: an admission that came before does not.
+    pub fn replay_from(&self, total: u64) -> bool {
+        let replay_at = &self.ledger.cell(self.turn).replay_at;
+        self.done(replay_at.set(self.turn, || self.alive(), total))
+    }
+
+    /// No admission asks for a replay, until [`replay_from`](Self::replay_from) says so.
+    pub fn mute_replay(&self) -> bool {
+        self.replay_from(u64::MAX)
+    }
+
+    /// Whether the clock jumped while the subject was in the table, so that its cells have had
+    /// other names before.
+    #[must_use]
+    pub fn has_jumped(&self) -> bool {
+        self.ledger.has_jumped()
     }
 
     /// The subject's strict deadline on the monotonic clock, and the largest limit it concerns.
@@ -128,6 +229,13 @@ impl<'a> CellHandle<'a> {
         self.done(fresh_until.raise(self.turn, || self.alive(), until_ms))
     }
 
+    /// Changes what this process admitted, which nothing but an admission may do.
+    #[cfg(feature = "planted")]
+    #[doc(hidden)]
+    pub fn change_mine(&self, change: impl Fn(u64) -> u64) {
+        let _ = self.ledger.cell(self.turn).mine.write(self.turn, || self.alive(), change);
+    }
+
     fn read(&self, register: impl Fn(Cell<'a>) -> &'a Register) -> u64 {
         let count = register(self.ledger.cell(self.turn)).read(self.turn);
         if self.alive() { count } else { 0 }
@@ -142,10 +250,12 @@ impl<'a> CellHandle<'a> {
     }
 
     fn alive(&self) -> bool {
-        self.ledger.is_alive(self.era, self.turn)
+        self.ledger.position().sequence_of(self.turn) == Some(self.sequence)
+            && self.ledger.era() == self.era
     }
 
-    /// A write that met a ledger used by someone else cannot have changed it: its turns are new.
+    /// A write that met a ledger used by someone else has not changed it, as long as that has not
+    /// come round to the same turn with the same count.
     fn done(&self, write: Write) -> bool {
         write == Write::Done && self.alive()
     }

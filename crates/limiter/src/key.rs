@@ -121,8 +121,27 @@ pub struct Seed {
     keys: [[u64; 2]; PAIRS],
     /// What the pairs from here on contribute if they are all zero.
     rests: [u128; PAIRS + 1],
-    /// Random and odd: spreads fingerprints over the index.
-    spread: [u64; 2],
+    spread: Spread,
+}
+
+/// Spreads fingerprints over the index: random and odd.
+#[derive(Clone, Copy)]
+pub(crate) struct Spread([u64; 2]);
+
+impl Spread {
+    /// Folds a fingerprint to a number whose every bit depends on all of it.
+    #[inline]
+    pub(crate) fn hash(self, [low, high]: [u64; 2]) -> u64 {
+        let Self([a, b]) = self;
+        let folded = fold(low ^ a, high ^ b);
+        fold(folded ^ b, a)
+    }
+}
+
+impl std::fmt::Debug for Spread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Spread(..)")
+    }
 }
 
 impl Seed {
@@ -136,7 +155,7 @@ impl Seed {
             u64::from_le_bytes(word)
         };
         let keys = std::array::from_fn(|_| [random(), random()]);
-        let spread = [random() | 1, random() | 1];
+        let spread = Spread([random() | 1, random() | 1]);
         let mut rests = [0; PAIRS + 1];
         for (at, [a, b]) in keys.iter().enumerate().rev() {
             let rest = rests.get(at + 1).copied().unwrap_or(0);
@@ -157,15 +176,12 @@ impl Seed {
         } else {
             sum.take(blake3::keyed_hash(&self.bytes, text).as_bytes());
         }
-        self.spread(sum.finish())
+        self.spread.hash(sum.finish())
     }
 
-    /// Folds a fingerprint to a number whose every bit depends on all of it.
-    #[inline]
-    fn spread(&self, [low, high]: [u64; 2]) -> u64 {
-        let [a, b] = self.spread;
-        let folded = fold(low ^ a, high ^ b);
-        fold(folded ^ b, a)
+    /// What hashes are made of fingerprints with.
+    pub(crate) const fn spread(&self) -> Spread {
+        self.spread
     }
 }
 
@@ -274,7 +290,7 @@ impl Key {
         } else {
             long_fingerprint(subject, lengths | LONG, seed)
         };
-        Self { hash: seed.spread(fingerprint), fingerprint }
+        Self { hash: seed.spread.hash(fingerprint), fingerprint }
     }
 }
 

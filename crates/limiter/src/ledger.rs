@@ -12,16 +12,18 @@
 
 mod decide;
 mod place;
+mod region;
 
 use crate::cell::{Cell, Heard, Marks, Spent};
-use crate::register::{Turn, Word};
-use crate::request::Window;
-use crate::sync::{AtomicU64, Ordering};
+use crate::register::{Register, Turn, Word};
+use crate::request::{WINDOW_MS_MAX, Window};
+use crate::sync::{AtomicU64, Ordering, replace};
 use crate::time::Now;
 
 pub(crate) use decide::{Claim, Denied, Look, Refusal, Terms, Verdict};
 pub(crate) use place::Place;
-use place::Position;
+use place::{Began, Position};
+pub use region::{Freshness, Reason};
 
 /// What every decision reads and swaps: one cache line, because on a large table the cost of a
 /// decision is the number of lines it has to wait for.
@@ -45,13 +47,28 @@ pub(crate) struct Back {
     strict_until: AtomicU64,
     /// The largest limit exhausted while strict: requests above it are not concerned.
     strict_limit: AtomicU64,
+    /// Until when, on the monotonic clock, the region is not asked again after it did not answer.
+    retry_at: AtomicU64,
     marks: [Marks; 2],
-    window_ms: AtomicU64,
-    /// The eviction sweep during which the ledger was taken into use: part of its component.
-    life: AtomicU64,
+    /// When a turn [began](Began). Written before it begins, so there is one for the current turn
+    /// and one for each that may follow it.
+    turned_at: [Register; 3],
+    /// The length of the window, in the low half; in the high half the eviction sweep during which
+    /// the ledger was taken into use, which is part of its component.
+    kind: AtomicU64,
     digest: [AtomicU64; 2],
 }
 
+/// After so many windows on the monotonic clock neither cell of a subject counts: one in which it
+/// was the current one, one as the previous, one for clocks.
+const WINDOWS_PAST: u64 = 3;
+/// The least [use](Standing::use_share) that is more than half.
+const ABOVE_HALF: u64 = 513;
+
+/// The mark of a jump in the word that holds window and life.
+const JUMPED: u64 = 1 << 63;
+
+const _: () = assert!(WINDOW_MS_MAX <= u32::MAX as u64);
 const _: () = assert!(size_of::<Front>() == 64 || cfg!(any(loom, shuttle)));
 
 impl Front {
@@ -75,9 +92,10 @@ impl Back {
             heard: both.map(|_| Heard::new(Turn::RETIRED)),
             strict_until: AtomicU64::new(0),
             strict_limit: AtomicU64::new(0),
+            retry_at: AtomicU64::new(0),
             marks: both.map(|_| Marks::new(Turn::RETIRED)),
-            window_ms: AtomicU64::new(1),
-            life: AtomicU64::new(0),
+            turned_at: [0, 1, 2].map(|_| Register::new(Word::new(Turn::FIRST, 0))),
+            kind: AtomicU64::new(1),
             digest: both.map(AtomicU64::new),
         }
     }
@@ -95,17 +113,17 @@ pub(crate) struct Founding {
     pub(crate) window: Window,
     pub(crate) fingerprint: [u64; 2],
     pub(crate) digest: [u64; 2],
-    pub(crate) life: u64,
+    pub(crate) life: u32,
 }
 
 /// What an eviction weighs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Standing {
-    /// Both cells have left the sliding window, by the monotonic clock.
+    /// Both cells have left the sliding window, by both clocks.
     pub(crate) expired: bool,
-    /// Something is claimed, or the regional store has not recorded everything.
+    /// The regional store has not recorded everything.
     pub(crate) dirty: bool,
-    /// Use of the smallest limit, in 1/1024; above 512 is more than half.
+    /// Use of the smallest limit, in 1/1024; above 512 is more than half. Strict is more than half.
     pub(crate) use_share: u64,
     pub(crate) idle_ms: u64,
 }
@@ -117,27 +135,32 @@ impl<'a> Ledger<'a> {
     }
 
     /// Takes a free ledger into use and returns its era. Only one thread at a time may call this
-    /// for a ledger, and only between [`Ledger::free`] or [`Ledger::retire`] and the moment it
+    /// for a ledger, and only between [`Front::free`] or [`Ledger::retire`] and the moment it
     /// is published.
     pub(crate) fn found(&self, founding: &Founding, now: Now) -> u64 {
         let window_ms = founding.window.as_millis();
         // Two turns on: no register can hold a word of the new turns.
         let turn = self.position().turn().next().next();
         let position = Position::new(turn, now.unix_ms() / window_ms);
+        // ORDER: each releases the odd era: whoever reads what is the newcomer's, and the era
+        // afterwards, does not find the old one (partners: `is_of`, `position`, `digest`, `life`).
         for (word, value) in self.front.fingerprint.iter().zip(founding.fingerprint) {
-            word.store(value, Ordering::Relaxed);
+            word.store(value, Ordering::Release);
         }
         for (word, value) in self.back.digest.iter().zip(founding.digest) {
-            word.store(value, Ordering::Relaxed);
+            word.store(value, Ordering::Release);
         }
-        self.back.window_ms.store(window_ms, Ordering::Relaxed);
-        self.back.life.store(founding.life, Ordering::Relaxed);
+        self.back.kind.store(u64::from(founding.life) << 32 | window_ms, Ordering::Release);
+        self.back.retry_at.store(0, Ordering::Relaxed);
         self.back.strict_until.store(0, Ordering::Relaxed);
         self.back.strict_limit.store(0, Ordering::Relaxed);
-        self.front.position.store(position.into(), Ordering::Relaxed);
+        replace(&self.front.position, position.into(), Ordering::Release);
         self.cell(turn).reset(turn);
         self.cell(turn.previous()).reset(turn.previous());
-        self.cell(turn).turned_at.store(Word::new(turn, now.monotonic_ms()));
+        // Nothing is known of other turns: in their registers, a word of this turn says nothing.
+        for register in &self.back.turned_at {
+            register.store(Word::new(turn, Began::count(now.monotonic_ms())));
+        }
         // ORDER: releases all of the above to whoever loads the even era (partner: `era`).
         self.front.era.fetch_add(1, Ordering::AcqRel) + 1
     }
@@ -183,8 +206,7 @@ impl<'a> Ledger<'a> {
     #[inline]
     pub(crate) fn is_of(&self, fingerprint: [u64; 2]) -> bool {
         // ORDER: acquire keeps these loads ahead of the second look at the era.
-        let [low, high] = &self.front.fingerprint;
-        [low.load(Ordering::Acquire), high.load(Ordering::Acquire)] == fingerprint
+        self.fingerprint() == fingerprint
     }
 
     /// Whether both are the same memory.
@@ -197,6 +219,12 @@ impl<'a> Ledger<'a> {
         std::ptr::from_ref(self.front).addr()
     }
 
+    /// What the subject is found by.
+    pub(crate) fn fingerprint(&self) -> [u64; 2] {
+        let [low, high] = &self.front.fingerprint;
+        [low.load(Ordering::Acquire), high.load(Ordering::Acquire)]
+    }
+
     /// The 16-byte name under which the subject is known outside this process.
     pub(crate) fn digest(&self) -> [u64; 2] {
         let [high, low] = &self.back.digest;
@@ -205,7 +233,22 @@ impl<'a> Ledger<'a> {
 
     /// The eviction sweep during which the ledger was taken into use.
     pub(crate) fn life(&self) -> u64 {
-        self.back.life.load(Ordering::Acquire)
+        (self.back.kind.load(Ordering::Acquire) & !JUMPED) >> 32
+    }
+
+    /// The clock jumped while the subject was here: its cells have had other names, and may come
+    /// back to one that they had, where the store holds more of them than they do.
+    pub(crate) fn has_jumped(&self) -> bool {
+        self.back.kind.load(Ordering::Acquire) & JUMPED != 0
+    }
+
+    pub(crate) fn mark_jumped(&self) {
+        self.back.kind.fetch_or(JUMPED, Ordering::AcqRel);
+    }
+
+    /// The length of the subject's windows.
+    pub(crate) fn window_ms(&self) -> u64 {
+        self.back.kind.load(Ordering::Acquire) & u64::from(u32::MAX)
     }
 
     /// The strict deadline on the monotonic clock and the largest limit it concerns.
@@ -236,54 +279,34 @@ impl<'a> Ledger<'a> {
         (current == turn || current.previous() == turn) && self.era() == era
     }
 
-    /// The turn of the cell with this sequence, if it is the current or the previous one.
-    pub(crate) fn turn_of(&self, sequence: u64) -> Option<Turn> {
-        let position = self.position();
-        if position.sequence() == sequence {
-            Some(position.turn())
-        } else if position.sequence() == sequence.saturating_add(1) {
-            Some(position.turn().previous())
-        } else {
-            None
-        }
-    }
-
     /// What an eviction needs to know. `regional` says whether there is a store to be dirty to.
     pub(crate) fn standing(&self, now: Now, regional: bool) -> Standing {
-        let window_ms = self.back.window_ms.load(Ordering::Acquire).max(1);
+        let window_ms = self.window_ms().max(1);
         let strict = self.back.strict_until.load(Ordering::Acquire) > now.monotonic_ms();
-        let turn = self.position().turn();
-        let idle_ms = now.monotonic_ms().saturating_sub(self.turned_at(turn, now));
-        let unrecorded = |turn| {
-            let cell = self.cell(turn);
-            regional && cell.mine.read(turn) > cell.acked.read(turn)
+        let position = self.position();
+        let (turn, before) = (position.turn(), position.turn().previous());
+        let began = self.began(turn).map_or(now.monotonic_ms(), |began| began.at_ms);
+        let idle_ms = now.monotonic_ms().saturating_sub(began);
+        // While the wall clock is in one of the two cells or next to them, they count by it,
+        // however long that lasts.
+        let counts = (now.unix_ms() / window_ms).abs_diff(position.sequence()) <= 1;
+        let expired = !strict && !counts && idle_ms >= window_ms.saturating_mul(WINDOWS_PAST);
+        let cells = [(turn, self.cell(turn)), (before, self.cell(before))];
+        let unrecorded =
+            |(turn, cell): &(Turn, Cell<'_>)| cell.mine.read(*turn) > cell.acked.read(*turn);
+        let used = |(turn, cell): &(Turn, Cell<'_>)| {
+            cell.claimed.read(*turn).saturating_add(cell.told(*turn))
         };
-        // One window in which it was the current cell, one as the previous, one for clocks.
-        let expired = !strict && idle_ms >= window_ms.saturating_mul(3);
-        let share = |turn| {
-            let cell = self.cell(turn);
-            let used = cell.claimed.read(turn).saturating_add(cell.told(turn));
-            used.saturating_mul(1_024) / cell.limit.read(turn).max(1)
-        };
+        let limits = cells.iter().map(|(turn, cell)| cell.limit.read(*turn));
+        let limit = limits.filter(|limit| *limit > 0).min().unwrap_or(1);
+        let used = cells.iter().map(used).fold(0, u64::saturating_add);
+        let least = if strict { ABOVE_HALF } else { 0 };
         Standing {
             expired,
-            dirty: !expired && (unrecorded(turn) || unrecorded(turn.previous())),
-            use_share: share(turn).max(share(turn.previous())),
+            dirty: regional && !expired && cells.iter().any(unrecorded),
+            use_share: (used.saturating_mul(1_024) / limit).max(least),
             idle_ms,
         }
-    }
-
-    /// When the cell of the current turn was first used, on the monotonic clock. Two who turn the
-    /// ledger differently at one moment can leave it unsaid; then it is now.
-    pub(crate) fn turned_at(&self, turn: Turn, now: Now) -> u64 {
-        let register = self.cell(turn).turned_at;
-        let said = register.load();
-        if said.turn() == turn {
-            return said.count();
-        }
-        let alive = || self.position().turn() == turn;
-        let _ = register.write(turn, alive, |held| held.max(now.monotonic_ms()));
-        now.monotonic_ms()
     }
 
     /// One compare-and-swap that changes nothing.

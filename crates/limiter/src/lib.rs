@@ -22,6 +22,8 @@ mod cells;
 mod counters;
 mod key;
 mod ledger;
+#[doc(hidden)]
+pub mod planted;
 mod register;
 mod request;
 mod reserve;
@@ -37,15 +39,16 @@ mod loom_tests;
 #[cfg(shuttle)]
 mod shuttle_tests;
 
-pub use answer::{Answer, BatchAnswer, Denial};
-pub use cells::CellHandle;
+pub use answer::{Answer, BatchAnswer, Denial, Source};
+pub use cells::{CellHandle, CellTicket, Cells, Ticket};
 pub use counters::Counts;
 pub use key::{Digest, ENCODING_VERSION, FleetSecret, Seed, encode};
+pub use ledger::{Freshness, Reason};
 pub use request::{
     BATCH_MAX, Batch, COST_MAX, Cost, LIMIT_MAX, Limit, PART_BYTES_MAX, PART_CHARS_MAX, Part,
     Request, RequestError, Subject, WINDOW_MS_MAX, WINDOW_MS_MIN, Window,
 };
-pub use table::{Options, Table};
+pub use table::{BatchDecision, Decision, Need, Options, Table, Wake, Walk};
 pub use time::Now;
 
 /// How many cases a property test tries. Failures are repeated by their printed input, not by a

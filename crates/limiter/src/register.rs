@@ -13,13 +13,14 @@
 //! Within a turn a register only grows; `claimed` alone may fall, when a reservation is released.
 
 use crate::request::{COST_MAX, LIMIT_MAX};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, replace};
 
 /// Bits of a word that hold the count: room for twice the largest limit.
 const COUNT_BITS: u32 = 51;
 /// The largest count; sums that a store reports are held there.
 pub(crate) const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
-/// Turns before a number comes again. Even, so that turns alternate between two cells for ever.
+/// Turns before a number comes again. Even, so that turns alternate between two cells for ever, and
+/// a multiple of three, so that three consecutive turns never share a [third](Turn::third).
 /// A ledger that goes from subject to subject uses them up in milliseconds, so nobody may rely on
 /// a turn alone across such a change: decisions check the era after their swap, verbs before it.
 const TURNS: u64 = 8_190;
@@ -27,7 +28,7 @@ const TURNS: u64 = 8_190;
 const RETIRED: u64 = 8_191;
 
 const _: () = assert!(COUNT_MAX >= LIMIT_MAX + COST_MAX);
-const _: () = assert!(TURNS.is_multiple_of(2) && TURNS < RETIRED);
+const _: () = assert!(TURNS.is_multiple_of(6) && TURNS < RETIRED);
 const _: () = assert!(RETIRED < 1 << (64 - COUNT_BITS));
 
 /// Which use of a subject's two cells: consecutive turns are consecutive cells.
@@ -43,10 +44,10 @@ impl Turn {
         Self(if self.0 + 1 >= TURNS { 0 } else { self.0 + 1 })
     }
 
-    /// Three turns on: the current cell changes as with the next turn, and neither of the two
-    /// that count from then on is one that counted before.
+    /// Two turns on: neither of the two that count from then on is one that counted before, so that
+    /// whatever the registers hold reads as zero.
     pub(crate) const fn skip(self) -> Self {
-        self.next().next().next()
+        self.next().next()
     }
 
     /// The turn before this one.
@@ -58,6 +59,12 @@ impl Turn {
     /// Which of the two cells the turn uses: 0 or 1.
     pub(crate) const fn cell(self) -> usize {
         (self.0 & 1) as usize
+    }
+
+    /// Which of three registers is the turn's: 0, 1 or 2. A turn, the next one and the one a
+    /// [`skip`](Self::skip) leads to each have another.
+    pub(crate) const fn third(self) -> usize {
+        (self.0 % 3) as usize
     }
 }
 
@@ -125,7 +132,7 @@ impl Register {
 
     /// Replaces the word whatever it is. Only for a ledger that nobody else can use.
     pub(crate) fn store(&self, word: Word) {
-        self.0.store(word.0, Ordering::Release);
+        replace(&self.0, word.0, Ordering::Release);
     }
 
     /// Replaces `seen` by `new` if nothing happened in between.
@@ -176,6 +183,14 @@ impl Register {
             return Write::Passed;
         }
         self.write(turn, alive, |held| held.max(count))
+    }
+
+    /// Replaces the count. For those who keep nothing, as [`raise`](Self::raise) is.
+    pub(crate) fn set(&self, turn: Turn, alive: impl Fn() -> bool, count: u64) -> Write {
+        if !alive() {
+            return Write::Passed;
+        }
+        self.write(turn, alive, |_| count)
     }
 
     /// Gives a leftover of an earlier turn its new turn, with nothing in it. `alive` is asked

@@ -45,12 +45,14 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// Makes all of them admissions.
-    pub(crate) fn commit(&mut self) {
+    /// Makes all of them admissions, and says how many are the first of their cells.
+    pub(crate) fn commit(&mut self) -> u64 {
+        let mut begun = 0;
         for (want, claim) in self.claims.drain(..) {
-            want.ledger.commit(claim, want.terms);
-            want.ledger.settle(claim.turn, claim.cost);
+            begun += u64::from(want.ledger.commit_held(claim, want.terms));
+            want.ledger.settle(claim.era, claim.turn, claim.cost);
         }
+        begun
     }
 }
 
@@ -58,7 +60,7 @@ impl Drop for Held<'_> {
     fn drop(&mut self) {
         for (want, claim) in self.claims.drain(..) {
             want.ledger.release(claim);
-            want.ledger.settle(claim.turn, claim.cost);
+            want.ledger.settle(claim.era, claim.turn, claim.cost);
         }
     }
 }

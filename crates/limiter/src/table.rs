@@ -7,22 +7,24 @@
 mod index;
 mod ledgers;
 mod options;
+mod region;
 mod shard;
 mod structure;
 
-use arrayvec::ArrayVec;
-
-use crate::answer::{Answer, BatchAnswer, Denial, Retry};
+use crate::answer::{Answer, BatchAnswer, Denial, Retry, Source};
 use crate::batch;
 use crate::cells::CellHandle;
 use crate::counters::{Counters, Counts};
 use crate::key::{FleetSecret, Key, Seed};
-use crate::ledger::{Claim, Denied, Look, Refusal, Terms, Verdict};
-use crate::request::{BATCH_MAX, Batch, Request, Subject};
+use crate::ledger::{Claim, Denied, Look, Place, Refusal, Terms, Verdict};
+use crate::register::Turn;
+use crate::request::{Batch, Request, Subject};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Now;
 
-pub use options::Options;
+pub use options::{Options, Wake};
+use region::Regional;
+pub use region::{BatchDecision, Decision, Need, Walk};
 pub(crate) use shard::Spot;
 use shard::{Newcomer, Shard};
 
@@ -66,15 +68,19 @@ pub struct Table {
     counters: Counters,
     /// Counts the steps of the sweep, so that each takes the next shard.
     sweeps: AtomicU64,
+    /// `None` for a process on its own.
+    regional: Option<Regional>,
 }
 
 impl Table {
     /// A table that keeps to the budget of `options`.
     #[must_use]
     pub fn new(options: Options, seed: Seed) -> Self {
-        let shards = (0..options.shards()).map(|_| Shard::new(&options)).collect();
+        let shards =
+            (0..options.shards()).map(|at| Shard::new(at, &options, seed.spread())).collect();
         let (counters, sweeps) = (Counters::new(), AtomicU64::new(0));
-        Self { shards, seed, secret: options.into_fleet_secret(), counters, sweeps }
+        let (secret, regional) = options.into_parts();
+        Self { shards, seed, secret, counters, sweeps, regional }
     }
 
     /// Decides one request.
@@ -105,7 +111,7 @@ impl Table {
     /// Decides a batch and puts the answer where an older one was: allocates nothing if that one
     /// was as long.
     pub fn decide_all_into(&self, batch: &Batch<'_>, now: Now, answer: &mut BatchAnswer) {
-        batch::decide(self, batch.requests(), now, answer);
+        batch::decide(self, batch.requests(), now, None, answer);
     }
 
     /// The subject is new, or its ledger was retired while the decision looked at it.
@@ -137,7 +143,7 @@ impl Table {
 
     /// Finds the subject's ledger or founds one, at the cost of nobody in its `company`. `None` if
     /// there is no memory for it.
-    fn seat<'a>(
+    pub(crate) fn seat<'a>(
         &'a self,
         key: &Key,
         subject: &Subject<'_>,
@@ -157,18 +163,14 @@ impl Table {
         Newcomer { key, subject, company, seed: &self.seed, secret: &self.secret }
     }
 
-    /// Finds the ledger of one item of a batch, or else founds it; with the lock from the start if
-    /// `locked`.
-    pub(crate) fn find_or_seat<'a>(
-        &'a self,
-        subject: &Subject<'_>,
-        locked: bool,
-        company: impl FnOnce() -> ArrayVec<Spot<'a>, BATCH_MAX>,
-        now: Now,
-    ) -> Option<Spot<'a>> {
-        let key = Key::of(subject, &self.seed);
-        let found = if locked { None } else { self.shard(&key).find(&key) };
-        found.or_else(|| self.seat(&key, subject, &company(), now))
+    pub(crate) fn key(&self, subject: &Subject<'_>) -> Key {
+        Key::of(subject, &self.seed)
+    }
+
+    /// Finds the ledger of a subject; with the lock from the start if `locked`.
+    pub(crate) fn find(&self, key: &Key, locked: bool) -> Option<Spot<'_>> {
+        let shard = self.shard(key);
+        if locked { shard.find_locked(key) } else { shard.find(key) }
     }
 
     /// Turns a verdict into an answer. `None` if the ledger moved.
@@ -198,16 +200,39 @@ impl Table {
         (claim, look): (Claim, &Look),
         now: Now,
     ) -> Answer {
-        spot.ledger.commit(claim, Terms::of(request));
+        let begins = spot.ledger.commit(claim, Terms::of(request));
+        if request.cost.get() > 0 {
+            self.note_if_due(spot, claim.turn);
+        }
         let counters = self.counters.mine();
         counters.count(|all| &all.admitted_local);
-        if look.first && request.cost.get() > 0 {
+        if begins {
             counters.count(|all| &all.cells_begun);
         }
         if claim.races > 0 {
             counters.count_many(|all| &all.races_lost, claim.races.into());
         }
-        Answer::admit(request, look, now)
+        self.aged(Answer::admit(request, look, now), spot, look.place, now)
+    }
+
+    /// Says how old the view was that an answer was decided on.
+    #[inline(always)]
+    pub(crate) fn aged(&self, answer: Answer, spot: &Spot<'_>, place: Place, now: Now) -> Answer {
+        match &self.regional {
+            None => answer,
+            Some(regional) => {
+                let (window, fresh_ms) = (answer.retry.window, regional.freshness.fresh_ms);
+                Answer { age_ms: spot.ledger.age_ms(place, window, fresh_ms, now), ..answer }
+            }
+        }
+    }
+
+    /// After an admission: remembers the subject if it has enough to tell.
+    #[inline(always)]
+    pub(crate) fn note_if_due(&self, spot: &Spot<'_>, turn: Turn) {
+        if self.regional.is_some() && spot.ledger.asks_replay(spot.era, turn) {
+            self.note(spot.ticket());
+        }
     }
 
     /// The request does not fit. Says why, and arms strict mode if the limit is exhausted.
@@ -220,19 +245,20 @@ impl Table {
         now: Now,
     ) -> Answer {
         let counters = self.counters.mine();
-        match spot.ledger.deny(seen, Terms::of(request), now) {
+        let denial = match spot.ledger.deny(spot.era, seen, Terms::of(request), now) {
             Denied::Reserved => {
                 counters.count(|all| &all.denied_reserved);
-                Answer::deny(request, seen, Denial::Reserved, now)
+                Denial::Reserved
             }
             Denied::Limit { arms } => {
                 counters.count(|all| &all.denied_local);
                 if arms {
                     counters.count(|all| &all.strict_armed);
                 }
-                Answer::deny(request, seen, Denial::Limit, now)
+                Denial::Limit
             }
-        }
+        };
+        self.aged(Answer::deny(request, seen, denial, now), spot, seen.look.place, now)
     }
 
     /// There is no memory for a new subject of this workspace.
@@ -256,7 +282,7 @@ impl Table {
     #[must_use]
     pub fn cell(&self, subject: &Subject<'_>, sequence: u64) -> Option<CellHandle<'_>> {
         let key = Key::of(subject, &self.seed);
-        let spot = self.shard(&key).find(&key)?;
+        let spot = self.shard(&key).find_surely(&key)?;
         CellHandle::new(spot.ledger, spot.era, sequence)
     }
 
@@ -281,10 +307,12 @@ impl Table {
         self.shards.iter().map(Shard::subjects).sum()
     }
 
-    /// Bytes that the table has allocated. Never above the budget (INV-32).
+    /// Bytes of the table itself and of all that it has allocated for its subjects. Never above the
+    /// budget (INV-32).
     #[must_use]
     pub fn accounted_bytes(&self) -> usize {
-        self.shards.iter().map(Shard::accounted_bytes).sum()
+        let shards: usize = self.shards.iter().map(Shard::accounted_bytes).sum();
+        size_of::<Self>() + shards
     }
 
     pub(crate) fn counters(&self) -> &Counters {
@@ -337,6 +365,9 @@ impl Answer {
             limit: request.limit.get(),
             remaining: 0,
             reset_ms: start_ms.saturating_add(window.as_millis()),
+            source: Source::Local,
+            age_ms: 0,
+            degraded: false,
             retry: Retry { view: look.view, window, cost, start_ms, now_ms: now.unix_ms() },
         }
     }
@@ -349,6 +380,9 @@ impl Answer {
             limit: request.limit.get(),
             remaining: 0,
             reset_ms: start_ms.saturating_add(window_ms),
+            source: Source::Local,
+            age_ms: 0,
+            degraded: false,
             retry: Retry::never_seen(request, start_ms, now.unix_ms()),
         }
     }

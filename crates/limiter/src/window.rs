@@ -18,6 +18,10 @@ pub(crate) struct View {
 pub(crate) fn weigh(previous: u64, window: Window, elapsed_ms: u64) -> u64 {
     let window_ms = window.as_millis();
     let rest_ms = window_ms.saturating_sub(elapsed_ms);
+    #[cfg(feature = "planted")]
+    if crate::planted::is(crate::planted::Planted::FloatWeights) {
+        return crate::planted::float_weight(previous, window_ms, rest_ms);
+    }
     // 64 bits nearly always suffice, and a 128-bit division costs several times as much.
     let weighted = match previous.checked_mul(rest_ms) {
         Some(product) => product / window_ms,

@@ -1,4 +1,4 @@
-//! INV-8: a warm decision allocates nothing.
+//! INV-8: a warm decision allocates nothing. INV-32: what is allocated is accounted for.
 #![cfg(not(any(loom, shuttle)))]
 #![expect(unsafe_code, reason = "counting allocations takes an allocator, which takes `unsafe`")]
 
@@ -11,6 +11,8 @@ use tidegate_limiter::{
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    /// Bytes in use.
+    static BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
 struct Counting;
@@ -19,11 +21,13 @@ struct Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        let _ = BYTES.try_with(|bytes| bytes.set(bytes.get().wrapping_add(layout.size())));
         // SAFETY: the caller's promises are the system allocator's requirements.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        let _ = BYTES.try_with(|bytes| bytes.set(bytes.get().wrapping_sub(layout.size())));
         // SAFETY: the caller's promises are the system allocator's requirements.
         unsafe { System.dealloc(pointer, layout) }
     }
@@ -72,4 +76,27 @@ fn a_warm_decision_allocates_nothing() {
         }
     });
     assert_eq!(warm, 0, "admissions, denials, batches and rollovers of known subjects");
+}
+
+#[test]
+fn what_is_allocated_is_accounted_for() {
+    for budget in [16 << 10, 64 << 10, 1 << 20] {
+        let options = Options::default().with_budget_bytes(budget);
+        let many = 2 * options.subjects_max();
+        let before = BYTES.get();
+        let table = Table::new(options, Seed::from_bytes([1; 32]));
+        for n in 0..many {
+            // Each in a workspace of its own: that costs most.
+            let name = n.to_string();
+            let part = || Part::new(&name).unwrap();
+            let subject =
+                Subject::new(part(), part(), part(), Window::from_millis(60_000).unwrap());
+            let ask = Request::new(subject, Limit::new(9), Cost::ONE);
+            let _ = table.decide(&ask, Now::new(1_700_000_040_000, 0));
+        }
+        let bytes = BYTES.get().wrapping_sub(before) + size_of::<Table>();
+        // But for a node or two of a tree.
+        assert!(bytes <= table.accounted_bytes() + 512, "{bytes} of {budget}");
+        assert!(bytes <= budget && table.accounted_bytes() <= budget, "INV-32");
+    }
 }

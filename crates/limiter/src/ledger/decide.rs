@@ -1,6 +1,6 @@
 //! The decision itself: look, decide by a pure function, swap one word, look once more.
 
-use crate::register::{Turn, Word};
+use crate::register::{COUNT_MAX, Turn, Word, Write};
 use crate::request::{Cost, Limit, Window};
 use crate::sync::Ordering;
 use crate::time::Now;
@@ -24,8 +24,6 @@ pub(crate) struct Look {
     pub(crate) view: View,
     /// What the sliding window holds, by that view.
     pub(crate) used: u64,
-    /// Nothing was claimed in the current cell yet.
-    pub(crate) first: bool,
 }
 
 /// What a denial saw besides.
@@ -54,7 +52,6 @@ pub(crate) struct Claim {
     pub(crate) era: u64,
     pub(crate) turn: Turn,
     pub(crate) cost: Cost,
-    first: bool,
     /// With it, more than half of the limit is used.
     near: bool,
     /// Compare-and-swaps that were lost on the way.
@@ -88,12 +85,11 @@ impl Ledger<'_> {
     pub(crate) fn look(&self, era: u64, window: Window, now: Now) -> Option<Refusal> {
         loop {
             let place = self.place(era, window, now)?;
-            let claimed = self.cell(place.turn).claimed;
-            let seen = claimed.load();
+            let seen = self.claimed(place.turn);
             match self.see(place, seen, window) {
                 Sight::Clear(look) => {
                     let settled = self.settled(&look, window);
-                    if claimed.load() == seen {
+                    if self.claimed(place.turn) == seen {
                         let refusal = Refusal { look, settled, earlier: 0 };
                         return (self.era() == era).then_some(refusal);
                     }
@@ -115,11 +111,21 @@ impl Ledger<'_> {
     /// A lost race means that another thread got on, so the loop ends; it never denies.
     #[inline(always)]
     pub(crate) fn claim_here(&self, era: u64, terms: Terms, now: Now) -> Verdict {
+        self.claim_where(era, terms, now, |_| true)
+    }
+
+    /// [`Ledger::claim_here`], in a turn that `may` agrees to; otherwise it moved.
+    #[inline(always)]
+    fn claim_where(&self, era: u64, terms: Terms, now: Now, may: impl Fn(Turn) -> bool) -> Verdict {
         let mut races = 0;
         loop {
-            let Some(place) = self.place(era, terms.window, now) else { return Verdict::Moved };
-            let claimed = self.cell(place.turn).claimed;
-            let seen = claimed.load();
+            let Some(place) = self.place(era, terms.window, now) else {
+                return Verdict::Moved;
+            };
+            if !may(place.turn) {
+                return Verdict::Moved;
+            }
+            let seen = self.claimed(place.turn);
             let look = match self.see(place, seen, terms.window) {
                 Sight::Clear(look) => look,
                 Sight::Closed => return Verdict::Moved,
@@ -128,7 +134,7 @@ impl Ledger<'_> {
             if !fits(look.used, terms.cost, terms.limit) {
                 let settled = self.settled(&look, terms.window);
                 // What was reserved is what was seen only if nothing was released in between.
-                if claimed.load() != seen {
+                if self.claimed(place.turn) != seen {
                     continue;
                 }
                 let refusal = Refusal { look, settled, earlier: 0 };
@@ -136,12 +142,18 @@ impl Ledger<'_> {
             }
             let (turn, cost) = (place.turn, terms.cost);
             let near = look.used.saturating_add(cost.get()) > terms.limit.get() / 2;
-            let claim = Claim { era, turn, cost, first: look.first, near, races };
+            let claim = Claim { era, turn, cost, near, races };
             if cost.get() == 0 {
                 return self.verdict(era, Verdict::Held(claim, look));
             }
-            if !claimed.swap(seen, Word::new(turn, seen.count_in(turn).saturating_add(cost.get())))
-            {
+            // After the word was loaded: if the era is ours, so was the word, and swapping it takes
+            // nothing from a newcomer.
+            if self.era() != era {
+                return Verdict::Moved;
+            }
+            let [seen, _] = seen;
+            let new = Word::new(turn, seen.count_in(turn).saturating_add(cost.get()));
+            if !self.cell(turn).claimed.swap(seen, new) {
                 races = races.saturating_add(1);
                 continue;
             }
@@ -150,11 +162,19 @@ impl Ledger<'_> {
             if self.position().turn() == turn && self.era() == era {
                 return Verdict::Held(claim, look);
             }
-            self.release(claim);
+            // Whosever the ledger is by now: this claim is on it.
+            self.take_back(claim);
             if self.era() != era {
                 return Verdict::Moved;
             }
         }
+    }
+
+    /// What is claimed in the cell of a turn and in the one before it.
+    #[inline(always)]
+    fn claimed(&self, turn: Turn) -> [Word; 2] {
+        let current = self.cell(turn).claimed.load();
+        [current, self.cell(turn.previous()).claimed.load()]
     }
 
     /// A verdict that took nothing stands if the ledger still is the subject's.
@@ -163,22 +183,20 @@ impl Ledger<'_> {
         if self.era() == era { verdict } else { Verdict::Moved }
     }
 
-    /// Adds up what the cells hold, `seen` being what is claimed in the current one.
+    /// Adds up what the cells hold, `seen` being what is claimed in them.
     ///
     /// Words of other turns count for nothing. Whether they are leftovers, as they should be, or
     /// were written by those who turned the ledger meanwhile, the position tells afterwards:
     /// whoever begins a turn moves it first.
     #[inline(always)]
-    fn see(&self, place: Place, seen: Word, window: Window) -> Sight {
+    fn see(&self, place: Place, seen: [Word; 2], window: Window) -> Sight {
         let (turn, before) = (place.turn, place.turn.previous());
-        let (current, previous) = (self.cell(turn), self.cell(before));
-        let seen_before = previous.claimed.load();
+        let [seen, seen_before] = seen;
         let mut view =
             View { current: seen.count_in(turn), previous: seen_before.count_in(before) };
-        let first = view.current == 0;
         if place.heard {
-            view.current += current.told(turn);
-            view.previous += previous.told(before);
+            view.current += self.cell(turn).told(turn);
+            view.previous += self.cell(before).told(before);
         }
         if seen.turn() == Turn::RETIRED || seen_before.turn() == Turn::RETIRED {
             return Sight::Closed;
@@ -187,7 +205,7 @@ impl Ledger<'_> {
             return Sight::Turned;
         }
         let used = view.used(window, place.elapsed_ms);
-        Sight::Clear(Look { place, view, used, first })
+        Sight::Clear(Look { place, view, used })
     }
 
     /// What a look used, without what batches in flight have reserved.
@@ -215,20 +233,33 @@ impl Ledger<'_> {
     /// Takes the cost for a batch, and says so before anyone can be denied because of it. What is
     /// reserved must be [settled](Self::settle) after the claim is committed or released.
     pub(crate) fn reserve(&self, era: u64, terms: Terms, now: Now) -> Verdict {
-        let Some(Place { turn, .. }) = self.place(era, terms.window, now) else {
-            return Verdict::Moved;
-        };
-        self.reserve_in(era, turn, terms.cost);
-        let verdict = self.claim(era, terms, now);
-        match verdict {
-            Verdict::Held(claim, _) if claim.turn == turn => {}
-            Verdict::Held(claim, _) => {
-                self.settle(turn, terms.cost);
-                self.reserve_in(era, claim.turn, terms.cost);
+        let cost = terms.cost;
+        let mut marked = None;
+        loop {
+            let place = self.place(era, terms.window, now);
+            if let Some(Place { turn, .. }) = place {
+                self.reserve_in(era, turn, cost);
             }
-            Verdict::Denied(_) | Verdict::Moved => self.settle(turn, terms.cost),
+            // The new turn is marked before the old one is settled.
+            if let Some(turn) = marked {
+                self.settle(era, turn, cost);
+            }
+            let Some(Place { turn, .. }) = place else { return Verdict::Moved };
+            marked = Some(turn);
+            let turned = std::cell::Cell::new(false);
+            let here = |current| {
+                turned.set(current != turn);
+                current == turn
+            };
+            match self.claim_where(era, terms, now, here) {
+                Verdict::Moved if turned.get() => {}
+                held @ Verdict::Held(..) => return held,
+                verdict => {
+                    self.settle(era, turn, cost);
+                    return verdict;
+                }
+            }
         }
-        verdict
     }
 
     fn reserve_in(&self, era: u64, turn: Turn, cost: Cost) {
@@ -237,32 +268,66 @@ impl Ledger<'_> {
     }
 
     /// A reservation has ended.
-    pub(crate) fn settle(&self, turn: Turn, cost: Cost) {
-        self.cell(turn).reserved.take_back(turn, cost.get());
+    pub(crate) fn settle(&self, era: u64, turn: Turn, cost: Cost) {
+        if self.era() == era {
+            self.cell(turn).reserved.take_back(turn, cost.get());
+        }
     }
 
-    /// Makes a claim an admission: `mine` takes it.
+    /// Makes a claim an admission: `mine` takes it. Returns whether it is the first of its cell.
     #[inline]
-    pub(crate) fn commit(&self, claim: Claim, terms: Terms) {
+    pub(crate) fn commit(&self, claim: Claim, terms: Terms) -> bool {
         if claim.cost.get() == 0 {
-            return;
+            return false;
         }
-        let cell = self.cell(claim.turn);
-        let alive = || self.is_alive(claim.era, claim.turn);
+        let (mine, turn) = (self.cell(claim.turn).mine, claim.turn);
+        let seen = mine.load();
+        let begins = seen.count_in(turn) == 0;
         // The limit is remembered where it may matter: by the first, and by those it is near to.
         // Before `mine` is raised, because until then the claim keeps the ledger.
-        if claim.first || claim.near {
-            let limit = terms.limit.get();
-            let smaller = |held: u64| if held == 0 { limit } else { held.min(limit) };
-            let _ = cell.limit.write(claim.turn, alive, smaller);
+        if claim.near || begins {
+            self.remember_limit(claim, terms.limit);
         }
+        let new = seen.count_in(turn).saturating_add(claim.cost.get()).min(COUNT_MAX);
+        if seen.turn() == turn && mine.swap(seen, Word::new(turn, new)) {
+            return begins;
+        }
+        self.commit_anew(claim)
+    }
+
+    fn remember_limit(&self, claim: Claim, limit: Limit) {
+        let alive = || self.is_alive(claim.era, claim.turn);
+        let smaller = |held: u64| if held == 0 { limit.get() } else { held.min(limit.get()) };
+        let _ = self.cell(claim.turn).limit.write(claim.turn, alive, smaller);
+    }
+
+    /// The word is of another turn, or another admission was first.
+    #[cold]
+    fn commit_anew(&self, claim: Claim) -> bool {
+        let alive = || self.is_alive(claim.era, claim.turn);
+        let begins = std::cell::Cell::new(false);
+        let add = |mine: u64| {
+            begins.set(mine == 0);
+            mine.saturating_add(claim.cost.get())
+        };
         // Passed: the cell left the sliding window while the claim was held, and the cost with it.
-        let add = |mine: u64| mine.saturating_add(claim.cost.get());
-        let _ = cell.mine.write(claim.turn, alive, add);
+        self.cell(claim.turn).mine.write(claim.turn, alive, add) == Write::Done && begins.get()
+    }
+
+    /// [`Ledger::commit`] for one that may have been held for long: a cell that passes meanwhile
+    /// does not keep the ledger.
+    pub(crate) fn commit_held(&self, claim: Claim, terms: Terms) -> bool {
+        self.era() == claim.era && self.commit(claim, terms)
     }
 
     /// Gives a claim back.
     pub(crate) fn release(&self, claim: Claim) {
+        if self.era() == claim.era {
+            self.take_back(claim);
+        }
+    }
+
+    fn take_back(&self, claim: Claim) {
         if claim.cost.get() > 0 {
             self.cell(claim.turn).claimed.take_back(claim.turn, claim.cost.get());
         }
@@ -273,20 +338,25 @@ impl Ledger<'_> {
     /// window. A single oversized request must not turn every later admission into a store read,
     /// so a cost of 1 must be denied too.
     #[inline(always)]
-    pub(crate) fn deny(&self, seen: &Refusal, terms: Terms, now: Now) -> Denied {
+    pub(crate) fn deny(&self, era: u64, seen: &Refusal, terms: Terms, now: Now) -> Denied {
         if fits(seen.settled.saturating_add(seen.earlier), terms.cost, terms.limit) {
             return Denied::Reserved;
         }
         let exhausted = terms.limit.get() > 0 && !fits(seen.settled, Cost::ONE, terms.limit);
-        let arms = exhausted && terms.cost.get() > 0 && self.arm_strict(terms, now);
+        let arms = exhausted && terms.cost.get() > 0 && self.arm_strict(era, terms, now);
         Denied::Limit { arms }
     }
 
-    /// Returns whether it was not armed before. The ledger may be another subject's by now, which
-    /// then reads the region more often than it must, for one window.
+    /// Returns whether it was not armed before. If the ledger becomes another subject's at this
+    /// moment, that one reads the region more often than it must, for one window.
     #[inline]
-    fn arm_strict(&self, terms: Terms, now: Now) -> bool {
+    fn arm_strict(&self, era: u64, terms: Terms, now: Now) -> bool {
+        if self.era() != era {
+            return false;
+        }
         let until = now.monotonic_ms().saturating_add(terms.window.as_millis());
+        #[cfg(feature = "planted")]
+        let until = crate::planted::strict_until(until, terms.window.as_millis(), now);
         let known = self.back.strict_until.load(Ordering::Acquire);
         let armed = known > now.monotonic_ms();
         if !armed || self.back.strict_limit.load(Ordering::Acquire) < terms.limit.get() {

@@ -1,7 +1,8 @@
 //! One part of the table: an index that is read without a lock, ledgers, and their structure.
 
+use crate::cells::Ticket;
 use crate::counters::Counters;
-use crate::key::{Digest, FleetSecret, Key, Seed};
+use crate::key::{Digest, FleetSecret, Key, Seed, Spread};
 use crate::ledger::{Founding, Ledger};
 use crate::request::Subject;
 use crate::sync::{Mutex, MutexGuard};
@@ -17,6 +18,14 @@ use super::structure::{Structure, Vacancy};
 pub(crate) struct Spot<'a> {
     pub(crate) ledger: Ledger<'a>,
     pub(crate) era: u64,
+    shard: u16,
+    at: u32,
+}
+
+impl Spot<'_> {
+    pub(crate) const fn ticket(&self) -> Ticket {
+        Ticket { shard: self.shard, ledger: self.at, era: self.era }
+    }
 }
 
 /// A subject that may not be in the table yet.
@@ -35,7 +44,7 @@ impl Newcomer<'_> {
         self.seed.hash_workspace(self.subject.workspace)
     }
 
-    fn founding(&self, life: u64) -> Founding {
+    fn founding(&self, life: u32) -> Founding {
         Founding {
             window: self.subject.window,
             fingerprint: self.key.fingerprint,
@@ -47,15 +56,19 @@ impl Newcomer<'_> {
 
 #[derive(Debug)]
 pub(crate) struct Shard {
+    number: u16,
+    spread: Spread,
     index: Index,
     ledgers: Ledgers,
     structure: Mutex<Structure>,
 }
 
 impl Shard {
-    pub(crate) fn new(options: &Options) -> Self {
+    pub(crate) fn new(number: u16, options: &Options, spread: Spread) -> Self {
         let subjects = options.shard_subjects_max();
         Self {
+            number,
+            spread,
             index: Index::new(),
             ledgers: Ledgers::new(subjects),
             structure: Mutex::new(Structure::new(subjects, options.is_regional())),
@@ -81,12 +94,27 @@ impl Shard {
     /// index at this moment; [`Shard::seat_and`] does not.
     #[inline]
     pub(crate) fn find(&self, key: &Key) -> Option<Spot<'_>> {
-        self.index.find(key.hash, |at| {
-            let ledger = self.ledgers.get(at)?;
-            let era = ledger.era();
-            let found = era.is_multiple_of(2) && ledger.is_of(key.fingerprint);
-            found.then_some(Spot { ledger, era })
-        })
+        self.index
+            .find(key.hash, |at| self.spot(at).filter(|spot| spot.ledger.is_of(key.fingerprint)))
+    }
+
+    /// Finds the ledger of a subject if it has one, with the lock if need be.
+    pub(crate) fn find_surely(&self, key: &Key) -> Option<Spot<'_>> {
+        self.find(key).or_else(|| self.find_locked(key))
+    }
+
+    /// Finds the ledger of a subject while nothing moves.
+    pub(crate) fn find_locked(&self, key: &Key) -> Option<Spot<'_>> {
+        let _structure = self.lock();
+        self.find(key)
+    }
+
+    /// The ledger at `at`, if it is in use.
+    #[inline]
+    pub(crate) fn spot(&self, at: u32) -> Option<Spot<'_>> {
+        let ledger = self.ledgers.get(at)?;
+        let era = ledger.era();
+        era.is_multiple_of(2).then_some(Spot { ledger, era, shard: self.number, at })
     }
 
     /// Finds the ledger of a subject, or founds it if there is room, and hands it to `then` while
@@ -128,10 +156,10 @@ impl Shard {
         };
         let ledger = self.ledgers.get_or_new(at)?;
         let era = ledger.found(&newcomer.founding(structure.life()), now);
-        structure.join(at, owner, newcomer.key.hash);
-        self.index.insert(at, structure.subjects_ever(), |at| structure.hash_of(at));
+        structure.join(at, owner);
+        self.index.insert(at, structure.subjects_ever(), |at| self.hash_of(at));
         counters.mine().count(|all| &all.subjects_created);
-        Some(Spot { ledger, era })
+        Some(Spot { ledger, era, shard: self.number, at })
     }
 
     /// Drops expired subjects among the next `step` ledgers.
@@ -151,14 +179,37 @@ impl Shard {
 
     /// Takes a ledger that was retired out of the index and the lists.
     fn remove(&self, at: u32, structure: &mut Structure) {
-        self.index.remove(at, |at| structure.hash_of(at));
+        self.index.remove(at, |at| self.hash_of(at));
         structure.leave(at);
+    }
+
+    /// The hash that a ledger is found by, even if it was just retired.
+    fn hash_of(&self, at: u32) -> u64 {
+        self.ledgers.get(at).map_or(0, |ledger| self.spread.hash(ledger.fingerprint()))
+    }
+
+    /// Ledgers that were ever used.
+    pub(crate) fn subjects_ever(&self) -> usize {
+        self.lock().subjects_ever()
+    }
+
+    /// Retires every ledger that nothing is claimed in; returns how many stay.
+    pub(crate) fn forget_all(&self) -> usize {
+        let mut structure = self.lock();
+        structure.begin_sweep();
+        for at in 0..u32::try_from(structure.subjects_ever()).unwrap_or(u32::MAX) {
+            if self.spot(at).is_some_and(|spot| spot.ledger.retire(|| true)) {
+                self.remove(at, &mut structure);
+            }
+        }
+        structure.subjects()
     }
 
     pub(crate) fn subjects(&self) -> usize {
         self.lock().subjects()
     }
 
+    /// Bytes of the shard itself and of all that it has allocated.
     pub(crate) fn accounted_bytes(&self) -> usize {
         let lists = self.lock().bytes();
         size_of::<Self>() + self.index.bytes() + self.ledgers.bytes() + lists

@@ -30,6 +30,8 @@ const LEAST_USED_LOOKS: usize = 32;
 const USE_SHARE_MAX: u64 = 512;
 /// One part in this many of a shard is never given to a workspace that has all the rest.
 const LAST_SHARE: usize = 16;
+/// The largest number of a life: the bit above says that the clock jumped.
+const LIFE_MAX: u32 = (1 << 31) - 1;
 /// Links allocated at a time.
 const GROWTH: usize = 1_024;
 
@@ -37,7 +39,6 @@ const GROWTH: usize = 1_024;
 #[derive(Clone, Copy, Debug)]
 struct Link {
     owner: u64,
-    hash: u64,
     before: u32,
     after: u32,
 }
@@ -75,7 +76,8 @@ pub(crate) struct Structure {
     hand: u32,
     /// The workspace that held most when one was last looked for.
     loud: u64,
-    life: u64,
+    /// Wraps after 2^31 sweeps: no cell lives that long.
+    life: u32,
 }
 
 impl Structure {
@@ -115,19 +117,14 @@ impl Structure {
         self.links.len()
     }
 
-    /// The hash that a ledger is found by.
-    pub(crate) fn hash_of(&self, at: u32) -> u64 {
-        self.link(at).map_or(0, |link| link.hash)
-    }
-
     /// The number of this eviction sweep.
-    pub(crate) fn life(&self) -> u64 {
+    pub(crate) fn life(&self) -> u32 {
         self.life
     }
 
     /// A sweep that drops subjects begins: those that come back later are new components.
     pub(crate) fn begin_sweep(&mut self) {
-        self.life += 1;
+        self.life = self.life.wrapping_add(1) & LIFE_MAX;
     }
 
     /// Finds room for a newcomer of workspace `owner`.
@@ -158,7 +155,7 @@ impl Structure {
             let loud = self.loudest().filter(|(_, held)| *held > share);
             loud.and_then(|(loud, _)| self.least_used_of(loud, u64::MAX, now, ledger))
         };
-        victim.map_or(Vacancy::None, |at| Vacancy::Evict(at, false))
+        victim.map_or(Vacancy::None, |(at, expired)| Vacancy::Evict(at, expired))
     }
 
     /// The workspace that holds most: the one that was seen to, or one of those that hold the next
@@ -183,8 +180,8 @@ impl Structure {
     }
 
     /// The ledger at `at` now belongs to a subject of `owner`.
-    pub(crate) fn join(&mut self, at: u32, owner: u64, hash: u64) {
-        let alone = Link { owner, hash, before: at, after: at };
+    pub(crate) fn join(&mut self, at: u32, owner: u64) {
+        let alone = Link { owner, before: at, after: at };
         match self.links.get_mut(at as usize) {
             Some(link) => *link = alone,
             None => {
@@ -239,26 +236,29 @@ impl Structure {
     }
 
     /// Retires the least used subject among the next few of a workspace, of those the longest idle
-    /// one, if it does not use more than `use_share_max` of its limit.
+    /// one, if it does not use more than `use_share_max` of its limit; or one that has expired, and
+    /// says so.
     fn least_used_of<'a>(
         &mut self,
         owner: u64,
         use_share_max: u64,
         now: Now,
         ledger: impl Fn(u32) -> Option<Ledger<'a>>,
-    ) -> Option<u32> {
+    ) -> Option<(u32, bool)> {
         let account = self.accounts.get(&owner)?;
         let regional = self.regional;
         let may = |ledger: &Ledger<'_>| {
             let standing = ledger.standing(now, regional);
-            (!standing.dirty && standing.use_share <= use_share_max).then_some(standing)
+            let little = !standing.dirty && standing.use_share <= use_share_max;
+            (standing.expired || little).then_some(standing)
         };
         let (mut at, mut candidates) = (account.hand, Vec::with_capacity(LEAST_USED_LOOKS));
         for _ in 0..LEAST_USED_LOOKS.min(account.held as usize) {
             if let Some(ledger) = ledger(at)
                 && let Some(standing) = may(&ledger)
             {
-                let rank = (standing.use_share, std::cmp::Reverse(standing.idle_ms));
+                let idle = std::cmp::Reverse(standing.idle_ms);
+                let rank = (!standing.expired, standing.use_share, idle);
                 candidates.push((rank, at, ledger));
             }
             at = self.link(at)?.after;
@@ -267,9 +267,9 @@ impl Structure {
             account.hand = at;
         }
         candidates.sort_by_key(|(rank, ..)| *rank);
-        let retired =
+        let ((lives, ..), at, _) =
             candidates.iter().find(|(_, _, ledger)| ledger.retire(|| may(ledger).is_some()))?;
-        Some(retired.1)
+        Some((*at, !lives))
     }
 
     fn link(&self, at: u32) -> Option<Link> {

@@ -141,3 +141,102 @@ fn a_handle_kept_across_reuses_changes_nobody_else() {
     let last = request(&names[4_094], 1_000, WINDOW_MS, 0);
     assert_eq!(table.decide(&last, clocks(0, 0)).remaining(), 999);
 }
+
+/// Jumps of one window each, without any time: the first is believed, the others are not.
+#[test]
+fn small_jumps_one_after_another_make_room_once() {
+    let table = exhausted_table();
+    assert_eq!(admitted(&table, clocks(1_500, 500), 20), LIMIT / 2, "half of ten has faded");
+    let more = (2..=9).map(|n| admitted(&table, clocks(500 + n * 1_000, 500), 20)).sum::<u64>();
+    assert_eq!(more, 0, "no time has passed");
+}
+
+/// A clock one window behind is decided where the subject stands, and that cell's time begins when
+/// its window can have begun: a jump ahead of more afterwards makes no room.
+#[test]
+fn a_jump_ahead_after_a_step_back_regains_nothing() {
+    let table = table();
+    assert_eq!(admitted(&table, clocks(0, 0), 1), 1);
+    assert_eq!(admitted(&table, clocks(940, 940), 20), LIMIT - 1);
+    assert_eq!(admitted(&table, clocks(-59, 941), 20), 0, "a step back of one window");
+    assert_eq!(admitted(&table, clocks(2_941, 942), 20), 0, "three windows ahead, 1 ms later");
+}
+
+#[test]
+fn what_is_spent_one_window_behind_does_not_fade_by_a_jump() {
+    let table = table();
+    let ask = |cost| request("a", 1, 3_000, cost);
+    assert!(table.decide(&ask(0), clocks(9_991, 991)).admitted());
+    // Back by three windows; nothing is asked for five seconds.
+    assert!(table.decide(&ask(1), clocks(6_000, 6_000)).admitted());
+    assert!(!table.decide(&ask(1), clocks(15_000, 6_000)).admitted(), "spent a moment ago");
+}
+
+/// Three windows of real time are enough, however far the wall clock jumped meanwhile.
+#[test]
+fn what_expired_long_ago_does_not_count_after_a_jump() {
+    for step_ms in [3_600_000, -3_600_000, 2_000, -2_000] {
+        let table = exhausted_table();
+        assert_eq!(admitted(&table, clocks(50_500 + step_ms, 50_500), 20), LIMIT, "{step_ms}");
+    }
+}
+
+fn swept(table: &Table, now: Now) -> usize {
+    (0..64).map(|_| table.sweep(now)).sum()
+}
+
+/// What the wall clock still counts is not expired, however long it has counted it.
+#[test]
+fn a_sweep_after_a_step_back_forgets_nothing() {
+    let table = table();
+    assert_eq!(admitted(&table, clocks(0, 0), 1), 1);
+    // The clock steps back by two windows: the cell lasts for almost three.
+    let behind = |ms: u64| clocks(ms.cast_signed() - 1_989, ms);
+    assert_eq!(admitted(&table, behind(991), 20), LIMIT - 1);
+    assert!(table.decide(&request("a", 20, WINDOW_MS, 10), behind(2_980)).admitted());
+    assert_eq!(swept(&table, behind(3_000)), 0);
+    let room = table.decide(&request("a", 20, WINDOW_MS, 0), behind(3_001)).remaining();
+    assert!(room <= 1, "{room} of 20 are free 21 ms after ten were spent");
+}
+
+#[test]
+fn a_sweep_forgets_nothing_that_was_just_spent() {
+    let table = table();
+    // The clock is three windows ahead, and put right. Three windows later it reads the same.
+    assert_eq!(admitted(&table, clocks(3_000, 0), 1), 1);
+    assert_eq!(admitted(&table, clocks(3_000, 3_000), 20), LIMIT - 1);
+    assert_eq!(swept(&table, clocks(3_000, 3_000)), 0, "it is in use");
+    assert_eq!(admitted(&table, clocks(3_000, 3_000), 20), 0, "spent a moment ago");
+    assert_eq!(swept(&table, clocks(6_000, 6_000)), 1, "now it is not");
+}
+
+/// A cell that a jump gave another name has to be told to the region anew, and what the region said
+/// of the old name is not about it.
+#[test]
+fn a_renamed_cell_is_told_anew() {
+    let options = tidegate_limiter::Options::default().with_budget_bytes(8 << 20).with_region();
+    let table = Table::new(options, tidegate_limiter::Seed::from_bytes([4; 32]));
+    let ask = request("a", LIMIT, WINDOW_MS, 9);
+    assert!(table.decide(&ask, clocks(500, 500)).admitted());
+    let mut noted = vec![];
+    table.take_noted(&mut noted);
+    let old = table.cells(noted[0]).unwrap().current;
+    let ticket = old.ticket(noted[0]);
+    assert!(old.acknowledge(9) && old.observe_region(9, 9) && old.mark_published(9));
+    assert!(old.mark_fresh_until_ms(u64::MAX >> 14) && old.mute_replay());
+    // The wall clock steps back an hour.
+    let now = clocks(500 - 3_600_000, 501);
+    assert_eq!(admitted(&table, now, 20), 1);
+    assert!(table.cell(ask.subject(), START_MS / WINDOW_MS).is_none(), "the old name is gone");
+    let new = table.cell(ask.subject(), now.unix_ms() / WINDOW_MS + 1).unwrap();
+    assert_eq!((new.mine(), new.claimed()), (10, 10));
+    assert_eq!((new.acked(), new.confirmed(), new.published()), (0, 0, 0));
+    assert_eq!(new.fresh_until_ms(), 0);
+    // Replies to what was said of the old name arrive now.
+    assert!(!old.observe_region(99, 9) && !old.acknowledge(9) && old.mine() == 0);
+    assert!(table.cell_of(ticket).is_none());
+    assert_eq!((new.acked(), new.confirmed(), new.peers()), (0, 0, 0));
+    noted.clear();
+    table.take_noted(&mut noted);
+    assert_eq!(noted, [ticket.subject], "the admission asks for a replay");
+}

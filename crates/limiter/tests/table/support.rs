@@ -23,6 +23,9 @@ pub(crate) fn subject<'a>(workspace: &'a str, identifier: &'a str, window_ms: u6
 }
 
 pub(crate) fn request(identifier: &str, limit: u64, window_ms: u64, cost: u64) -> Request<'_> {
-    let subject = subject("workspace", identifier, window_ms);
+    request_of(subject("workspace", identifier, window_ms), limit, cost)
+}
+
+pub(crate) fn request_of(subject: Subject<'_>, limit: u64, cost: u64) -> Request<'_> {
     Request::new(subject, Limit::new(limit), Cost::new(cost).unwrap())
 }

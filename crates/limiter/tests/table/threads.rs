@@ -1,10 +1,11 @@
 //! Real threads on a real table.
 
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use tidegate_limiter::{Batch, Denial};
+use tidegate_limiter::{Batch, Denial, Options, Seed, Table};
 
-use crate::support::{now, request, table};
+use crate::support::{START_MS, now, request, table};
 
 const THREADS: u32 = 4;
 
@@ -79,4 +80,33 @@ fn batches_and_singles_share_subjects_exactly() {
     assert_eq!(table.decide(&request("a", 9_000, 60_000, 0), now(0)).remaining(), 1_000);
     let exhausted = table.decide(&request("b", 6_000, 60_000, 1), now(0));
     assert_eq!(exhausted.denial(), Some(Denial::Limit), "nothing stays reserved");
+}
+
+/// A look-up finds who is there, also while a flood moves everything in the index.
+#[test]
+fn a_cell_is_found_while_others_come_and_go() {
+    let options = Options::default().with_budget_bytes(64 << 10);
+    let table = Table::new(options, Seed::from_bytes([4; 32]));
+    let hot: Vec<_> = (0..40).map(|n| format!("hot-{n}")).collect();
+    for name in &hot {
+        assert!(table.decide(&request(name, 10, 60_000, 9), now(0)).admitted());
+    }
+    let stop = AtomicBool::new(false);
+    let flood = || {
+        for name in (0_u64..).map(|n| format!("flood-{n}")) {
+            let _ = table.decide(&request(&name, 1_000, 60_000, 1), now(0));
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+    };
+    let sequence = START_MS / 60_000;
+    let find = |name| table.cell(request(name, 1, 60_000, 1).subject(), sequence).is_some();
+    let found = std::thread::scope(|scope| {
+        scope.spawn(flood);
+        let found = (0..10_000).all(|_| hot.iter().all(|name| find(name)));
+        stop.store(true, Ordering::Relaxed);
+        found
+    });
+    assert!(found, "none of them ever left");
 }

@@ -1,0 +1,146 @@
+//! What a decision in a region asks besides: whether to hear of the others first, and whether what
+//! it admitted has to be told.
+
+use crate::cell::REPLAY_ASKED;
+use crate::register::{Turn, Word};
+use crate::request::Window;
+use crate::sync::Ordering;
+use crate::time::Now;
+use crate::window::weigh;
+
+use super::{Ledger, Place, Terms};
+
+/// Why the region is asked before an admission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// This process knows nothing of the cell.
+    Cold,
+    /// What it knows is too old.
+    Stale,
+    /// The subject was at its limit a moment ago: every admission is checked.
+    Strict,
+    /// The cell is new and would do, but this cost alone is a large part of the limit.
+    Significant,
+}
+
+/// How old a view may be, and which cost is too large for a cell that nobody has asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Freshness {
+    /// How long a view is fresh, from the moment the region was asked.
+    pub fresh_ms: u64,
+    /// A cost above one part in this many of the limit is significant.
+    pub significant_part: u64,
+}
+
+impl Default for Freshness {
+    /// Five seconds, as the reference has it; one part in 64, by simulation.
+    fn default() -> Self {
+        Self { fresh_ms: 5_000, significant_part: 64 }
+    }
+}
+
+impl Ledger<'_> {
+    /// Whether an admission has to hear of the region first. `Err` if the ledger is not the
+    /// subject's any more.
+    #[inline(always)]
+    pub(crate) fn needs_region(
+        &self,
+        era: u64,
+        terms: Terms,
+        freshness: Freshness,
+        now: Now,
+    ) -> Result<Option<Reason>, ()> {
+        let place = self.place(era, terms.window, now).ok_or(())?;
+        let strict = self.back.strict_until.load(Ordering::Acquire) > now.monotonic_ms()
+            && self.back.strict_limit.load(Ordering::Acquire) >= terms.limit.get();
+        if strict {
+            return Ok(Some(Reason::Strict));
+        }
+        let fresh_until = self.cell(place.turn).fresh_until.read(place.turn);
+        if fresh_until > now.monotonic_ms() {
+            return Ok(None);
+        }
+        Ok(if fresh_until > 0 {
+            Some(Reason::Stale)
+        } else {
+            self.needs_region_anew(place, terms, freshness)
+        })
+    }
+
+    /// A cell whose window began `t` ago is no staler than `t`: if the one before it is known, a
+    /// new cell needs no read, or every subject would be read at every boundary.
+    #[cold]
+    fn needs_region_anew(
+        &self,
+        place: Place,
+        terms: Terms,
+        freshness: Freshness,
+    ) -> Option<Reason> {
+        let known = self.cell(place.turn.previous()).fresh_until.read(place.turn.previous()) > 0;
+        if !known || place.behind || place.elapsed_ms >= freshness.fresh_ms {
+            Some(Reason::Cold)
+        } else if terms.cost.get().saturating_mul(freshness.significant_part) > terms.limit.get() {
+            Some(Reason::Significant)
+        } else {
+            None
+        }
+    }
+
+    /// How old what a decision knows of the region is, at most. INV-28: never less than it is.
+    pub(crate) fn age_ms(&self, place: Place, window: Window, fresh_ms: u64, now: Now) -> u64 {
+        let fresh_until = |turn: Turn| self.cell(turn).fresh_until.read(turn);
+        let heard_at = |until: u64| until.saturating_sub(fresh_ms);
+        match (fresh_until(place.turn), fresh_until(place.turn.previous())) {
+            (0, before) if before > 0 && !place.behind => place.elapsed_ms,
+            (0, _) => place.elapsed_ms.saturating_add(window.as_millis()),
+            (until, _) => now.monotonic_ms().saturating_sub(heard_at(until)),
+        }
+    }
+
+    /// After an admission: whether it is the one that asks for a replay. Of those that pass the
+    /// mark, one does.
+    #[inline]
+    pub(crate) fn asks_replay(&self, era: u64, turn: Turn) -> bool {
+        let cell = self.cell(turn);
+        // ORDER: `mine` was raised before, and whoever sets the mark reads `mine` afterwards; both
+        // are sequentially consistent, so that of the two one sees the other (partner:
+        // `CellHandle::replay_from`).
+        let mark = cell.replay_at.load();
+        if cell.mine.read(turn) < mark.count_in(turn) {
+            return false;
+        }
+        (mark.turn() == turn || self.is_alive(era, turn))
+            && cell.replay_at.swap(mark, Word::new(turn, REPLAY_ASKED))
+    }
+
+    /// Until when the region is not asked again.
+    #[inline]
+    pub(crate) fn retry_at(&self) -> u64 {
+        self.back.retry_at.load(Ordering::Acquire)
+    }
+
+    /// The region did not answer: it is not asked again before this moment. If the ledger is
+    /// another subject's by now, that one is decided on its view for as long.
+    pub(crate) fn retry_no_sooner(&self, monotonic_ms: u64) {
+        self.back.retry_at.fetch_max(monotonic_ms, Ordering::AcqRel);
+    }
+
+    /// What the sliding window holds at `now`, and the limit it is measured by; turns nothing.
+    pub(crate) fn used_of_limit(&self, now: Now) -> (u64, u64) {
+        let position = self.position();
+        let (turn, before) = (position.turn(), position.turn().previous());
+        let view = |turn: Turn| {
+            let cell = self.cell(turn);
+            cell.claimed.read(turn).saturating_add(cell.told(turn))
+        };
+        let limit = |turn: Turn| self.cell(turn).limit.read(turn);
+        let weighted = Window::from_millis(self.window_ms()).map_or(0, |window| {
+            let start_ms = position.sequence().saturating_mul(window.as_millis());
+            let elapsed_ms = now.unix_ms().saturating_sub(start_ms);
+            weigh(view(before), window, elapsed_ms)
+        });
+        let limit = if limit(turn) > 0 { limit(turn) } else { limit(before) };
+        (view(turn).saturating_add(weighted), limit)
+    }
+}

@@ -1,0 +1,91 @@
+//! Mistakes planted on purpose: the simulator shows with them that its oracles can fail.
+//!
+//! Without the feature `planted`, which only the simulator switches on, nothing is ever planted and
+//! the compiler removes every question.
+
+/// A mistake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Planted {
+    /// A view is the larger of what is admitted here and what the store holds, not their join.
+    MaxMerge,
+    /// A process sends what it has not had acknowledged, and the store adds it up.
+    Increments,
+    /// A store answers with the total that was sent, not with the one it holds.
+    EchoTotal,
+    /// A replay that failed is not repeated.
+    DropDirty,
+    /// A store that lost its data is not told again.
+    NoResend,
+    /// Answers to calls from before a loss count as news of the store.
+    NoGenerations,
+    /// A subject that was evicted and comes back goes on under the same component.
+    SameComponent,
+    /// Strict mode ends with the window in which it began.
+    StrictBySequence,
+    /// A read that failed makes the view fresh.
+    FailedReadFresh,
+    /// A store keeps cells for ever.
+    NoTtl,
+    /// A store keeps cells a thousand times as long.
+    LongTtl,
+    /// The share of the previous window is a float.
+    FloatWeights,
+    /// A batch takes from what is published, and gives back by subtracting.
+    SubtractRollback,
+    /// A caller that goes away takes the read with it that others wait for.
+    CancelledFlight,
+    /// A window that ends takes with it what was not replayed yet.
+    RolloverReset,
+    /// Whatever was sent is taken as recorded.
+    AckSent,
+    /// The previous cell is not sent.
+    NoPrevious,
+    /// A view is fresh from the moment of the answer, not of the question.
+    FreshOnArrival,
+}
+
+#[cfg(feature = "planted")]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<Planted>> = const { std::cell::Cell::new(None) };
+}
+
+/// Plants a mistake in this thread, or none.
+#[cfg(feature = "planted")]
+pub fn plant(mistake: Option<Planted>) {
+    PLANTED.set(mistake);
+}
+
+/// Whether a mistake is planted.
+#[cfg(feature = "planted")]
+#[inline]
+#[must_use]
+pub fn is(mistake: Planted) -> bool {
+    PLANTED.get() == Some(mistake)
+}
+
+/// Whether a mistake is planted: no.
+#[cfg(not(feature = "planted"))]
+#[inline]
+#[must_use]
+pub const fn is(_: Planted) -> bool {
+    false
+}
+
+/// [`Planted::FloatWeights`].
+#[cfg(feature = "planted")]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "that is the mistake"
+)]
+pub(crate) fn float_weight(previous: u64, window_ms: u64, rest_ms: u64) -> u64 {
+    (previous as f64 * (rest_ms as f64 / window_ms as f64)) as u64
+}
+
+/// [`Planted::StrictBySequence`]: until the end of the window, not for the length of one.
+#[cfg(feature = "planted")]
+pub(crate) fn strict_until(until_ms: u64, window_ms: u64, now: crate::Now) -> u64 {
+    let planted = is(Planted::StrictBySequence);
+    if planted { until_ms.saturating_sub(now.unix_ms() % window_ms) } else { until_ms }
+}

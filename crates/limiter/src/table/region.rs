@@ -1,0 +1,252 @@
+//! Decisions of a process that is one of several in its region.
+//!
+//! A denial is final: counts only grow, so nothing that could be read would refute it. An
+//! admission may have to hear of the others first; then the caller gets a [`Need`], asks the
+//! region, and decides with what is known by then.
+
+use crate::answer::{Answer, BatchAnswer, Source};
+use crate::batch;
+use crate::cells::{CellHandle, CellTicket, Cells, Ticket};
+use crate::key::Key;
+use crate::ledger::{Freshness, Reason, Terms, Verdict};
+use crate::request::{Batch, Request};
+use crate::sync::Mutex;
+use crate::time::Now;
+use crate::window::fits;
+
+use super::options::Wake;
+use super::{Spot, Table};
+
+/// What a table in a region has besides.
+#[derive(Debug)]
+pub(crate) struct Regional {
+    pub(crate) freshness: Freshness,
+    wake: Wake,
+    /// Subjects with something to tell. Each cell is in it once at most: see
+    /// [`Ledger::asks_replay`](crate::ledger::Ledger::asks_replay).
+    noted: Mutex<Vec<Ticket>>,
+}
+
+impl Regional {
+    pub(crate) fn new(freshness: Freshness, wake: Wake) -> Self {
+        Self { freshness, wake, noted: Mutex::new(Vec::new()) }
+    }
+
+    fn lock(&self) -> crate::sync::MutexGuard<'_, Vec<Ticket>> {
+        self.noted.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// A subject of which the region has to be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// The subject.
+    pub subject: Ticket,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// What became of a request in a region.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub enum Decision {
+    /// It is decided.
+    Answered(Answer),
+    /// It would be admitted, if the region has nothing to add.
+    Refresh(Need),
+}
+
+/// What became of a batch in a region.
+#[derive(Clone, Debug)]
+#[must_use]
+pub enum BatchDecision {
+    /// It is decided.
+    Answered(BatchAnswer),
+    /// It would be admitted, if the region has nothing to add to these.
+    Refresh(Vec<Need>),
+}
+
+/// Where a walk over all subjects is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Walk {
+    shard: u16,
+    ledger: u32,
+}
+
+impl Table {
+    /// Decides one request, unless the region has to be asked first.
+    #[inline]
+    pub fn decide_or_refresh(&self, request: &Request<'_>, now: Now) -> Decision {
+        let key = Key::of(&request.subject, &self.seed);
+        if let Some(spot) = self.shard(&key).find(&key)
+            && self.is_warm(&spot, request, now)
+        {
+            // As in `decide`: this is the path of nearly every request.
+            match spot.ledger.claim_here(spot.era, Terms::of(request), now) {
+                Verdict::Held(claim, look) => {
+                    return Decision::Answered(self.admit(&spot, request, (claim, &look), now));
+                }
+                Verdict::Denied(seen) => {
+                    return Decision::Answered(self.deny(&spot, request, &seen, now));
+                }
+                Verdict::Moved => self.counters.mine().count(|all| &all.ledgers_moved),
+            }
+        }
+        self.decide_or_refresh_anew(&key, request, now)
+    }
+
+    /// The view is not fresh, the subject is new, or its ledger was retired meanwhile.
+    #[cold]
+    fn decide_or_refresh_anew(&self, key: &Key, request: &Request<'_>, now: Now) -> Decision {
+        let found = self.shard(key).find(key);
+        let Some(spot) = found.or_else(|| self.seat(key, &request.subject, &[], now)) else {
+            return Decision::Answered(self.refuse(request, now));
+        };
+        let asked_in_vain = || spot.ledger.retry_at() > now.monotonic_ms();
+        let known = || self.decide_known(key, &spot, request, now);
+        Decision::Answered(match self.needs(&spot, request, now) {
+            None => known(),
+            Some(_) if asked_in_vain() => known().into_degraded(),
+            Some(reason) => return Decision::Refresh(Need { subject: spot.ticket(), reason }),
+        })
+    }
+
+    /// Whether nothing speaks for asking the region, if the request were admitted.
+    #[inline(always)]
+    fn is_warm(&self, spot: &Spot<'_>, request: &Request<'_>, now: Now) -> bool {
+        let Some(regional) = &self.regional else { return true };
+        let terms = Terms::of(request);
+        matches!(spot.ledger.needs_region(spot.era, terms, regional.freshness, now), Ok(None))
+    }
+
+    /// Decides a request that has waited for the region; `heard` says whether it answered.
+    pub fn decide_refreshed(&self, request: &Request<'_>, heard: bool, now: Now) -> Answer {
+        let key = Key::of(&request.subject, &self.seed);
+        let Some(spot) = self.shard(&key).find(&key) else {
+            return self.decide_anew(&key, request, now);
+        };
+        let answer = self.decide_known(&key, &spot, request, now);
+        if heard { Answer { source: Source::Region, ..answer } } else { answer.into_degraded() }
+    }
+
+    /// Decides a batch, unless the region has to be asked first: of all its subjects at once.
+    pub fn decide_all_or_refresh(&self, batch: &Batch<'_>, now: Now) -> BatchDecision {
+        let (mut answer, mut needs) = (BatchAnswer::default(), Vec::new());
+        if batch::decide(self, batch.requests(), now, Some(&mut needs), &mut answer) {
+            BatchDecision::Answered(answer)
+        } else {
+            BatchDecision::Refresh(needs)
+        }
+    }
+
+    /// Decides a batch that has waited for the region, which did not answer for `unheard`.
+    pub fn decide_all_refreshed(
+        &self,
+        batch: &Batch<'_>,
+        unheard: &[Ticket],
+        now: Now,
+    ) -> BatchAnswer {
+        let mut answer = BatchAnswer::default();
+        batch::decide(self, batch.requests(), now, None, &mut answer);
+        for (item, request) in answer.items.iter_mut().zip(batch.requests()) {
+            let key = Key::of(&request.subject, &self.seed);
+            let spot = self.shard(&key).find_surely(&key);
+            if spot.is_some_and(|spot| unheard.contains(&spot.ticket())) {
+                *item = item.into_degraded();
+            } else if unheard.is_empty() {
+                item.source = Source::Region;
+            }
+        }
+        answer
+    }
+
+    /// Decides on what is known, and says how old that is.
+    fn decide_known(&self, key: &Key, spot: &Spot<'_>, request: &Request<'_>, now: Now) -> Answer {
+        let verdict = spot.ledger.claim_here(spot.era, Terms::of(request), now);
+        match self.conclude(spot, request, verdict, now) {
+            Some(answer) => answer,
+            None => self.decide_anew(key, request, now),
+        }
+    }
+
+    /// Why an admission of this request has to hear of the region first, if it would be admitted.
+    pub(crate) fn needs(&self, spot: &Spot<'_>, request: &Request<'_>, now: Now) -> Option<Reason> {
+        let regional = self.regional.as_ref()?;
+        let terms = Terms::of(request);
+        // A ledger that moved is found again by the decision.
+        let reason =
+            spot.ledger.needs_region(spot.era, terms, regional.freshness, now).ok().flatten()?;
+        let look = spot.ledger.look(spot.era, terms.window, now)?.look;
+        fits(look.used, terms.cost, terms.limit).then_some(reason)
+    }
+
+    /// Takes the subjects that have something to tell.
+    pub fn take_noted(&self, into: &mut Vec<Ticket>) {
+        if let Some(regional) = &self.regional {
+            into.append(&mut regional.lock());
+        }
+    }
+
+    /// Remembers that the subject has something to tell.
+    #[cold]
+    pub(crate) fn note(&self, subject: Ticket) {
+        let Some(regional) = &self.regional else { return };
+        let first = {
+            let mut noted = regional.lock();
+            noted.push(subject);
+            noted.len() == 1
+        };
+        if first {
+            regional.wake.wake();
+        }
+    }
+
+    /// Both cells of a subject, if it still is in the table.
+    #[must_use]
+    pub fn cells(&self, subject: Ticket) -> Option<Cells<'_>> {
+        let spot = self.shards.get(usize::from(subject.shard))?.spot(subject.ledger)?;
+        (spot.era == subject.era).then(|| Cells::new(spot.ledger, spot.era)).flatten()
+    }
+
+    /// A cell, if it still is the current or the previous one of its subject.
+    #[must_use]
+    pub fn cell_of(&self, cell: CellTicket) -> Option<CellHandle<'_>> {
+        let subject = cell.subject;
+        let spot = self.shards.get(usize::from(subject.shard))?.spot(subject.ledger)?;
+        cell.find(spot.ledger)
+    }
+
+    /// Goes on with a walk over all subjects: looks at the next `steps` ledgers and calls `visit`
+    /// with those in use. Returns whether the walk is not over.
+    pub fn walk(&self, walk: &mut Walk, steps: usize, mut visit: impl FnMut(Ticket)) -> bool {
+        let mut left = steps;
+        while let Some(shard) = self.shards.get(usize::from(walk.shard)) {
+            let ever = u32::try_from(shard.subjects_ever()).unwrap_or(u32::MAX);
+            while walk.ledger < ever {
+                if left == 0 {
+                    return true;
+                }
+                left -= 1;
+                let spot = shard.spot(walk.ledger);
+                walk.ledger += 1;
+                if let Some(spot) = spot {
+                    visit(spot.ticket());
+                }
+            }
+            *walk = Walk { shard: walk.shard + 1, ledger: 0 };
+        }
+        false
+    }
+
+    /// Forgets every subject that nothing is claimed of at this moment, however much is used or
+    /// unrecorded, and says how many are left.
+    pub fn forget_all(&self) -> usize {
+        self.shards.iter().map(super::Shard::forget_all).sum()
+    }
+}
+
+impl Answer {
+    const fn into_degraded(self) -> Self {
+        Self { degraded: true, ..self }
+    }
+}
