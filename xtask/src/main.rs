@@ -17,6 +17,7 @@ mod fuzz;
 mod mutants;
 mod repo;
 mod setup;
+mod sim;
 mod steps;
 mod tally;
 mod test;
@@ -39,6 +40,8 @@ Tidegate's tasks: cargo xtask <command>
                                    each must be caught by the test it names.
   fuzz [--seconds N] [TARGET]...   Fuzz every target, or the named ones, for N seconds each (60).
   bench NAME [ARGS]...             Run a benchmark of bench/, for example: bench decide --json
+  sim [--seeds N] [--seed K] [--trace] [--canaries] [--overshoot]
+                                   Simulate a region that breaks; --help says more.
   setup                            Install the Debian packages the commands above need.
   help, --help                     Show this text.
 
@@ -75,6 +78,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "mutants" => mutants::command(&repo, rest),
         "fuzz" => fuzz::command(&repo, rest),
         "bench" => bench::command(&repo, rest),
+        "sim" => sim::command(&repo, rest),
         "setup" => setup::command(rest),
         other => {
             Err(Failure::usage(format!("no command `{other}`; `cargo xtask --help` lists them")))
@@ -107,7 +111,7 @@ mod tests {
 
     #[test]
     fn help_names_every_command() {
-        for command in ["test", "tidy", "mutants", "fuzz", "bench", "setup"] {
+        for command in ["test", "tidy", "mutants", "fuzz", "bench", "sim", "setup"] {
             assert!(HELP.contains(&format!("\n  {command} ")), "{command}");
         }
     }

@@ -29,7 +29,7 @@ pub(crate) struct Step {
 }
 
 /// Every step.
-pub(crate) const STEPS: [Step; 10] = [
+pub(crate) const STEPS: [Step; 11] = [
     Step { name: "fmt", about: "the format is rustfmt's", needs: &[], run: fmt },
     Step { name: "tidy", about: "the habits a machine can check", needs: &[], run: tidy },
     Step { name: "clippy", about: "lints on every target, no warnings", needs: &[], run: clippy },
@@ -37,10 +37,21 @@ pub(crate) const STEPS: [Step; 10] = [
     Step {
         name: "unit",
         about: "unit, property, allocation and integration tests",
-        needs: &[],
+        needs: &[&setup::REDIS],
         run: unit,
     },
-    Step { name: "doctest", about: "the examples in the docs run", needs: &[], run: doctest },
+    Step {
+        name: "doctest",
+        about: "the examples in the docs run",
+        needs: &[&setup::REDIS],
+        run: doctest,
+    },
+    Step {
+        name: "sim",
+        about: "500 seeds of a region that breaks, and the mistakes they must find",
+        needs: &[],
+        run: sim,
+    },
     Step {
         name: "loom",
         about: "interleavings of few threads, as far as loom tells them apart",
@@ -104,25 +115,33 @@ fn tidy(repo: &Repo) -> Result<Tally> {
 /// The bans of `clippy.toml` and the lints of the workspace, in tests as well.
 fn clippy(repo: &Repo) -> Result<Tally> {
     let mut command = repo.cargo();
-    command.args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
+    command.args(["clippy", "--workspace", "--all-targets", "--all-features"]);
+    command.args(["--", "-D", "warnings"]);
     check(vec![command])
 }
 
 /// Broken links in the documentation are warnings, and warnings are errors.
 fn doc(repo: &Repo) -> Result<Tally> {
     let mut command = repo.cargo();
-    command.env("RUSTDOCFLAGS", "-D warnings").args(["doc", "--workspace", "--no-deps"]);
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    command.args(["doc", "--workspace", "--all-features", "--no-deps"]);
     check(vec![command])
 }
 
 /// Every test that is not an example: `--all-targets` leaves those out.
 fn unit(repo: &Repo) -> Result<Tally> {
-    tests(repo.cargo(), &["--workspace", "--all-targets", "--no-fail-fast"])
+    tests(repo.cargo(), &["--workspace", "--all-features", "--all-targets", "--no-fail-fast"])
 }
 
 /// The examples.
 fn doctest(repo: &Repo) -> Result<Tally> {
-    tests(repo.cargo(), &["--workspace", "--doc", "--no-fail-fast"])
+    tests(repo.cargo(), &["--workspace", "--all-features", "--doc", "--no-fail-fast"])
+}
+
+/// In release, where it runs all its seeds.
+fn sim(repo: &Repo) -> Result<Tally> {
+    let args = ["-p", "tidegate-sim", "--release", "--features", "planted", "--tests"];
+    tests(repo.cargo(), &args)
 }
 
 /// The limiter's tests for one model checker.

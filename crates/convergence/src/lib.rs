@@ -5,8 +5,19 @@
 //! losing or reordering messages can neither lose a unit nor count one twice.
 //!
 //! No sockets, no runtime, no clock: the caller carries the messages. [`MemoryRegion`] is the
-//! model of a regional store, and the store of a region that is one process.
+//! model of a regional store.
 
 mod memory;
+mod region;
+mod store;
+mod tuning;
 
-pub use memory::{CellName, Component, MemoryRegion, Recorded};
+pub use memory::{MemoryRegion, MemoryStore};
+pub use region::{
+    Answered, BreakerState, CallId, Effect, Outcome, Refresh, Region, RegionCounts, Waiter,
+};
+pub use store::{
+    Calling, CellName, CellReply, Component, Record, RegionalStore, Reply, Shard, ShardCall,
+    ShardReply, StoreError, Token,
+};
+pub use tuning::{BreakerTuning, Tuning};

@@ -1,85 +1,213 @@
-//! A regional store in memory.
+//! A regional store in memory: the model that every driver is tested against, and what the
+//! simulator breaks in the ways a real one breaks.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
-use tidegate_limiter::Digest;
+use crate::store::{
+    Calling, CellName, CellReply, Component, Record, RegionalStore, Reply, Shard, ShardCall,
+    ShardReply, Token,
+};
 
-/// One fixed window of one subject, as it is known outside a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CellName {
-    /// The subject.
-    pub subject: Digest,
-    /// Which of its windows.
-    pub sequence: u64,
-}
-
-/// Who owns a total: one life of one process, and the eviction sweep since which it knows the
-/// subject. A process that forgot a cell and meets it again is another component, so that its
-/// new total is not mistaken for the old one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Component {
-    /// Random, drawn when the process starts.
-    pub incarnation: u128,
-    /// The eviction sweep.
-    pub life: u64,
-}
-
-/// What a store answers: what it holds now, whatever was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recorded {
-    /// The sum of all components of the cell.
-    pub sum: u64,
-    /// The largest total of the component that asked.
-    pub recorded: u64,
-    /// How many components the cell has.
-    pub components: usize,
-}
-
-/// The totals of a region's cells.
+/// The totals of a region's cells, in one or more shards.
 ///
 /// ```
-/// use tidegate_convergence::{CellName, Component, MemoryRegion};
+/// use tidegate_convergence::{Component, MemoryRegion, Record, Shard, ShardCall, Token};
 /// # use tidegate_limiter::{Digest, FleetSecret, Part, Subject, Window};
 /// # let window = Window::from_millis(60_000)?;
 /// # let subject = Subject::new(Part::new("w")?, Part::new("n")?, Part::new("i")?, window);
+/// # let subject = Digest::of(&subject, &FleetSecret::default());
 ///
-/// let cell = CellName { subject: Digest::of(&subject, &FleetSecret::default()), sequence: 7 };
-/// let component = |incarnation| Component { incarnation, life: 0 };
-///
-/// let mut region = MemoryRegion::default();
-/// region.record(cell, component(1), 5);
-/// region.record(cell, component(2), 3);
+/// let mut region = MemoryRegion::new(1);
+/// let mut record = |incarnation, total| {
+///     let component = Component { incarnation, life: 0 };
+///     let (window_ms, sequence, previous_total) = (60_000, 7, 0);
+///     let record = Record { subject, window_ms, sequence, component, total, previous_total };
+///     let (shard, proposal) = (Shard(0), Token(1));
+///     let call = ShardCall { shard, proposal, identify: false, records: vec![record] };
+///     region.call(&call, 0).replies[0].unwrap().current
+/// };
+/// record(1, 5);
+/// record(2, 3);
 /// // A total that arrives late or twice changes nothing.
-/// let answer = region.record(cell, component(1), 4);
-/// assert_eq!((answer.sum, answer.recorded), (8, 5));
+/// let reply = record(1, 4);
+/// assert_eq!((reply.sum, reply.recorded), (8, 5));
 /// # Ok::<(), tidegate_limiter::RequestError>(())
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct MemoryRegion {
-    cells: BTreeMap<CellName, BTreeMap<Component, u64>>,
+    shards: Vec<ShardMemory>,
+}
+
+/// What one shard remembers.
+#[derive(Clone, Debug, Default)]
+struct ShardMemory {
+    token: Option<Token>,
+    server: u64,
+    cells: BTreeMap<CellName, Cell>,
+}
+
+#[derive(Clone, Debug)]
+struct Cell {
+    components: BTreeMap<Component, u64>,
+    sum: u64,
+    expires_ms: u64,
 }
 
 impl MemoryRegion {
-    /// Keeps the larger of `total` and what the component has, and says what the cell holds.
-    pub fn record(&mut self, cell: CellName, component: Component, total: u64) -> Recorded {
-        let components = self.cells.entry(cell).or_default();
-        let held = components.entry(component).or_insert(0);
-        *held = total.max(*held);
-        let recorded = *held;
-        let sum = components.values().fold(0_u64, |sum, total| sum.saturating_add(*total));
-        Recorded { sum, recorded, components: components.len() }
-    }
-
-    /// What the cell holds.
+    /// A store that remembers nothing yet.
     #[must_use]
-    pub fn sum(&self, cell: CellName) -> u64 {
-        let components = self.cells.get(&cell);
-        components.map_or(0, |all| all.values().fold(0, |sum, total| sum.saturating_add(*total)))
+    pub fn new(shards: u16) -> Self {
+        Self { shards: vec![ShardMemory::default(); usize::from(shards.max(1))] }
     }
 
-    /// Forgets the cells that `expired` names.
-    pub fn expire(&mut self, expired: impl Fn(&CellName) -> bool) {
-        self.cells.retain(|cell, _| !expired(cell));
+    /// Answers a call at a moment of the store's own clock.
+    pub fn call(&mut self, call: &ShardCall, now_ms: u64) -> ShardReply {
+        let shard = self.shard_mut(call.shard);
+        let token = *shard.token.get_or_insert(call.proposal);
+        let server = call.identify.then_some(shard.server);
+        let replies = call.records.iter().map(|record| Some(shard.record(record, now_ms)));
+        ShardReply { token, server, replies: replies.collect() }
+    }
+
+    /// What a cell holds.
+    #[must_use]
+    pub fn sum(&self, cell: CellName, now_ms: u64) -> u64 {
+        let shard = self.shards.get(usize::from(self.shard_of(cell).0));
+        let held = shard.and_then(|shard| shard.cells.get(&cell));
+        held.filter(|cell| cell.expires_ms > now_ms).map_or(0, |cell| cell.sum)
+    }
+
+    /// How many cells there are.
+    #[must_use]
+    pub fn cells(&self) -> usize {
+        self.shards.iter().map(|shard| shard.cells.len()).sum()
+    }
+
+    /// The cells, by name.
+    pub fn names(&self) -> impl Iterator<Item = CellName> {
+        self.shards.iter().flat_map(|shard| shard.cells.keys().copied())
+    }
+
+    /// Loses everything a shard remembers, as `FLUSHALL` does.
+    pub fn flush(&mut self, shard: Shard) {
+        let shard = self.shard_mut(shard);
+        *shard = ShardMemory { server: shard.server, ..ShardMemory::default() };
+    }
+
+    /// Puts an older state of a shard in its place, as a failover to a replica that lags does:
+    /// what was written since is gone, and another server answers.
+    pub fn fail_over(&mut self, shard: Shard, replica: &Self) {
+        let lagging = replica.shards.get(usize::from(shard.0)).cloned().unwrap_or_default();
+        let shard = self.shard_mut(shard);
+        let server = shard.server.wrapping_add(1);
+        *shard = ShardMemory { server, ..lagging };
+    }
+
+    /// Loses one cell, as a store that evicts does.
+    pub fn evict(&mut self, cell: CellName) {
+        let shard = self.shard_of(cell);
+        self.shard_mut(shard).cells.remove(&cell);
+    }
+
+    /// Forgets the cells whose time is over. Reading skips them anyway.
+    pub fn expire(&mut self, now_ms: u64) {
+        for shard in &mut self.shards {
+            shard.cells.retain(|_, cell| cell.expires_ms > now_ms);
+        }
+    }
+
+    fn shard_of(&self, cell: CellName) -> Shard {
+        Shard::of(cell.subject, u16::try_from(self.shards.len()).unwrap_or(u16::MAX))
+    }
+
+    /// A shard that does not exist is the last one: the number comes from [`Shard::of`].
+    fn shard_mut(&mut self, shard: Shard) -> &mut ShardMemory {
+        let at = usize::from(shard.0).min(self.shards.len().saturating_sub(1));
+        #[expect(clippy::indexing_slicing, reason = "there is at least one, and `at` is below")]
+        &mut self.shards[at]
+    }
+}
+
+impl ShardMemory {
+    fn record(&mut self, record: &Record, now_ms: u64) -> Reply {
+        let (component, life_ms) = (record.component, record.life_ms());
+        let mut one = |cell, total| self.record_cell(cell, component, total, (now_ms, life_ms));
+        // Sequence 0 has none before it.
+        let previous = match record.sequence {
+            0 => CellReply::default(),
+            _ => one(record.previous_cell(), record.previous_total),
+        };
+        Reply { current: one(record.cell(), record.total), previous }
+    }
+
+    fn record_cell(
+        &mut self,
+        name: CellName,
+        component: Component,
+        total: u64,
+        (now_ms, life_ms): (u64, u64),
+    ) -> CellReply {
+        if self.cells.get(&name).is_some_and(|cell| cell.expires_ms <= now_ms) {
+            self.cells.remove(&name);
+        }
+        let held = self.cells.get(&name).and_then(|cell| cell.components.get(&component));
+        let had = held.copied().unwrap_or(0);
+        if total > had {
+            let expires_ms = now_ms.saturating_add(life_ms);
+            let empty = || Cell { components: BTreeMap::new(), sum: 0, expires_ms };
+            let cell = self.cells.entry(name).or_insert_with(empty);
+            cell.components.insert(component, total);
+            cell.sum = cell.sum.saturating_add(total - had);
+        }
+        let cell = self.cells.get(&name);
+        CellReply {
+            sum: cell.map_or(0, |cell| cell.sum),
+            recorded: total.max(had),
+            had,
+            components: cell
+                .map_or(0, |cell| u32::try_from(cell.components.len()).unwrap_or(u32::MAX)),
+        }
+    }
+}
+
+/// A [`MemoryRegion`] that several limiters of one process share: for tests of what is built on a
+/// region, without one.
+pub struct MemoryStore {
+    region: Mutex<MemoryRegion>,
+    shards: u16,
+    clock: Box<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl MemoryStore {
+    /// A store whose cells expire by this clock, in milliseconds.
+    #[must_use]
+    pub fn new(shards: u16, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+        let region = Mutex::new(MemoryRegion::new(shards));
+        Self { region, shards: shards.max(1), clock: Box::new(clock) }
+    }
+
+    /// Looks into the store, or breaks it.
+    pub fn with<R>(&self, look: impl FnOnce(&mut MemoryRegion) -> R) -> R {
+        look(&mut self.region.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore").field("shards", &self.shards).finish_non_exhaustive()
+    }
+}
+
+impl RegionalStore for MemoryStore {
+    fn shards(&self) -> u16 {
+        self.shards
+    }
+
+    fn call<'a>(&'a self, call: &'a ShardCall) -> Calling<'a> {
+        let reply = self.with(|region| region.call(call, (self.clock)()));
+        Box::pin(std::future::ready(Ok(reply)))
     }
 }
 

@@ -1,12 +1,51 @@
 //! The world in one thread: processes, a regional store and a network, all from one seed.
 //!
-//! The processes are production code: [`tidegate_limiter::Table`] decides and
-//! [`tidegate_convergence::MemoryRegion`] records. Time, chance and the network are simulated, so
-//! a run is a function of its seed: the same seed gives the same trace, and a failure is repeated
-//! by its number.
+//! The processes are production code: [`tidegate_limiter::Table`] decides,
+//! [`tidegate_convergence::Region`] converses, [`tidegate_convergence::MemoryRegion`] records.
+//! Time, chance, the network and what goes wrong are simulated, so a run is a function of its seed:
+//! the same seed gives the same trace, and a failure is repeated by its number.
+//!
+//! 1. [`Options`]: what a seed expands into.
+//! 2. [`World`]: the events. Traffic and faults, then everything is mended, then an audit.
+//! 3. `ghost`, `truth`: what should be, reckoned apart from the production code.
+//! 4. `oracles`, `audit`: the comparison, after every event and at the end.
 
+mod audit;
+#[cfg(feature = "planted")]
+pub mod canaries;
 mod chance;
+mod decide;
+mod drive;
+mod faults;
+mod ghost;
+mod node;
+mod options;
+mod oracles;
+mod overshoot;
+mod plant;
+mod queue;
+mod report;
+mod shrink;
+mod store;
+mod truth;
 mod world;
 
 pub use chance::Chance;
-pub use world::{Fault, Report, World};
+pub use options::{Fault, Faults, Kind, Options, Traffic};
+pub use overshoot::overshoot;
+pub use report::{Report, Violation};
+pub use shrink::shrink;
+pub use truth::Cause;
+pub use world::World;
+
+/// Runs a seed.
+///
+/// ```
+/// let report = tidegate_sim::run(tidegate_sim::Options::of(1));
+/// assert_eq!(report.broken, None);
+/// assert_eq!(report, tidegate_sim::run(tidegate_sim::Options::of(1)), "the same trace");
+/// ```
+#[must_use]
+pub fn run(options: Options) -> Report {
+    World::new(options).run()
+}

@@ -1,283 +1,311 @@
-//! A region of a few processes that share subjects through a store, over a bad network.
+//! A region in one thread: everything that happens, in the order in which it does.
 
-use tidegate_convergence::{CellName, Component, MemoryRegion, Recorded};
-use tidegate_limiter::{Cost, Limit, Now, Options, Part, Request, Seed, Subject, Table, Window};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crate::chance::{Chance, mix};
+use tidegate_convergence::{CallId, ShardReply, StoreError, Tuning, Waiter};
+use tidegate_limiter::{Digest, FleetSecret, Part, Request, RequestError, Subject, Window};
 
-const WINDOW_MS: u64 = 1_000;
-const LIMIT: u64 = 20;
-const IDENTIFIERS: [&str; 3] = ["a", "b", "c"];
-const START_MS: u64 = 1_700_000_000_000;
+use crate::chance::Chance;
+use crate::faults::Trouble;
+use crate::node::{Ask, Call, Node, Process};
+use crate::options::{Fault, Options};
+use crate::queue::Queue;
+use crate::report::{Report, Violation};
+use crate::store::Store;
+use crate::truth::Truth;
 
-/// A mistake planted on purpose, to show that the oracles can fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// No mistake.
-    None,
-    /// A reply carries the total that was sent instead of the one that is recorded.
-    EchoTotal,
-    /// The store adds totals up as if they were increments.
-    Increments,
+/// Identifiers of a flood.
+const FLOOD: usize = 200;
+/// How often a process tidies its table.
+const SWEEP_US: u64 = 700_000;
+
+/// A subject.
+#[derive(Debug)]
+pub(crate) struct Spec {
+    workspace: &'static str,
+    name: String,
+    window: Window,
+    pub(crate) window_ms: u64,
+    pub(crate) limit: u64,
+    pub(crate) digest: Digest,
 }
 
-/// What a run came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
-    /// Requests admitted.
-    pub admitted: u64,
-    /// Requests denied.
-    pub denied: u64,
-    /// Messages that were lost, repeated or overtaken.
-    pub network_faults: u64,
-    /// The first broken promise, if any.
-    pub broken: Option<String>,
-    /// A hash of everything that happened, in order.
-    pub trace: u64,
+impl Spec {
+    fn subject(&self) -> Result<Subject<'_>, RequestError> {
+        let (workspace, namespace) = (Part::new(self.workspace)?, Part::new("n")?);
+        Ok(Subject::new(workspace, namespace, Part::new(&self.name)?, self.window))
+    }
+
+    pub(crate) fn request(&self, ask: Ask) -> Result<Request<'_>, RequestError> {
+        let cost = tidegate_limiter::Cost::new(ask.cost)?;
+        Ok(Request::new(self.subject()?, tidegate_limiter::Limit::new(ask.limit), cost))
+    }
 }
 
-/// A total on its way to the store, or the reply on its way back.
-#[derive(Clone, Copy, Debug)]
-enum Message {
-    Record { process: usize, subject: usize, cell: CellName, component: Component, total: u64 },
-    Reply { process: usize, subject: usize, sequence: u64, reply: Recorded },
+/// What happens.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// The next request comes.
+    Arrive,
+    /// A call arrives at the store.
+    ToStore { node: usize, number: u32, id: CallId, call: Box<Call>, delayed: bool },
+    /// An answer arrives at a node.
+    ToNode { node: usize, number: u32, id: CallId, answer: Box<Answer> },
+    /// A call has taken too long.
+    Timeout { node: usize, number: u32, id: CallId },
+    /// A process does what is due.
+    Tick { node: usize, number: u32, timer: bool },
+    /// A caller does not wait longer; or it goes away, and does not want an answer.
+    Deadline { node: usize, number: u32, waiter: Waiter, leaves: bool },
+    /// A process tidies its table.
+    Sweep { node: usize, number: u32 },
+    /// Something goes wrong.
+    Trouble(Trouble),
+}
+
+/// What a store answered, and what an honest one would have.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) said: Result<ShardReply, StoreError>,
+    pub(crate) honest: Option<ShardReply>,
 }
 
 /// One run.
-///
-/// ```
-/// use tidegate_sim::{Fault, World};
-///
-/// let report = World::new(1, Fault::None).run();
-/// assert_eq!(report.broken, None);
-/// assert_eq!(report, World::new(1, Fault::None).run(), "the same seed, the same trace");
-/// ```
 #[derive(Debug)]
 pub struct World {
-    processes: Vec<Table>,
-    store: MemoryRegion,
-    network: Vec<Message>,
-    truth: std::collections::BTreeMap<(usize, u64), u64>,
-    workload: Chance,
-    faults: Chance,
-    planted: Fault,
-    now_ms: u64,
-    report: Report,
+    pub(crate) options: Options,
+    pub(crate) tuning: Tuning,
+    pub(crate) now_us: u64,
+    pub(crate) queue: Queue<Event>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) specs: Arc<Vec<Spec>>,
+    pub(crate) digests: BTreeMap<Digest, usize>,
+    pub(crate) store: Store,
+    pub(crate) truth: Truth,
+    pub(crate) workload: Chance,
+    pub(crate) network: Chance,
+    pub(crate) faults: Chance,
+    pub(crate) scheduling: Chance,
+    pub(crate) eras: u64,
+    pub(crate) processes: u32,
+    pub(crate) requests_left: u64,
+    pub(crate) burst_left: u64,
+    /// Lost, duplicated, delayed messages in a thousand.
+    pub(crate) loss_permille: u64,
+    pub(crate) duplicate_permille: u64,
+    pub(crate) delay_permille: u64,
+    /// Everything is mended.
+    pub(crate) healed: bool,
+    pub(crate) report: Report,
+    pub(crate) tell: bool,
 }
 
 impl World {
     /// The world of a seed.
     #[must_use]
-    pub fn new(seed: u64, planted: Fault) -> Self {
-        let mut options = Chance::new(seed, "options");
-        let processes = 1 + options.below(4);
-        let table = |n: u64| {
-            let seed = Seed::from_bytes([u8::try_from(n).unwrap_or(0); 32]);
-            Table::new(Options::default().with_budget_bytes(64 << 10).with_region(), seed)
+    pub fn new(options: Options) -> Self {
+        let seed = options.seed;
+        let mut faults = Chance::new(seed, "faults");
+        let specs = specs(&options);
+        let digests = specs.iter().enumerate().map(|(at, spec)| (spec.digest, at)).collect();
+        let mut permille = |fault, low, high| {
+            let drawn = faults.skewed(low, high);
+            if options.faults.has(fault) { drawn } else { 0 }
         };
-        let report =
-            Report { admitted: 0, denied: 0, network_faults: 0, broken: None, trace: seed };
+        let loss_permille = permille(Fault::Loss, 5, 250);
+        let duplicate_permille = permille(Fault::Duplicate, 5, 250);
+        let delay_permille = permille(Fault::Delay, 5, 120);
         Self {
-            processes: (0..processes).map(table).collect(),
-            store: MemoryRegion::default(),
-            network: Vec::new(),
-            truth: std::collections::BTreeMap::new(),
+            tuning: options.tuning,
+            now_us: 0,
+            queue: Queue::new(),
+            nodes: (0..options.nodes).map(|_| Node::default()).collect(),
+            specs: Arc::new(specs),
+            digests,
+            store: Store::new(options.shards),
+            truth: Truth::default(),
             workload: Chance::new(seed, "workload"),
-            faults: Chance::new(seed, "faults"),
-            planted,
-            now_ms: options.below(WINDOW_MS),
-            report,
+            network: Chance::new(seed, "network"),
+            faults,
+            scheduling: Chance::new(seed, "scheduling"),
+            eras: 0,
+            processes: 0,
+            requests_left: options.requests,
+            burst_left: 0,
+            loss_permille,
+            duplicate_permille,
+            delay_permille,
+            healed: false,
+            report: Report::default(),
+            tell: false,
+            options,
         }
     }
 
-    /// Runs to the end: traffic over a bad network, then a quiet time in which everything that
-    /// was admitted must have reached the store.
+    /// Prints what happens.
+    #[must_use]
+    pub fn told(mut self) -> Self {
+        self.tell = true;
+        self
+    }
+
+    /// Runs to the end: traffic and faults, then a quiet time in which everything that was admitted
+    /// must have become known, then an audit.
     #[must_use]
     pub fn run(mut self) -> Report {
-        for _ in 0..400 {
-            self.now_ms += self.workload.below(25);
-            match self.workload.below(10) {
-                0..6 => self.request(),
-                6..8 => self.replay_one(),
-                _ => self.deliver(true),
-            }
-            self.check_views();
+        for node in 0..self.nodes.len() {
+            self.start(node);
         }
-        self.heal();
+        self.schedule_troubles();
+        self.queue.push(1_000, Event::Arrive);
+        self.run_until(self.options.safety_ms * 1_000);
+        self.heal_and_audit();
         self.report
     }
 
-    fn now(&self) -> Now {
-        Now::new(START_MS + self.now_ms, self.now_ms)
-    }
-
-    fn sequence(&self) -> u64 {
-        self.now().unix_ms() / WINDOW_MS
-    }
-
-    fn request(&mut self) {
-        let (process, subject) = (self.any_process(), self.any_subject());
-        let Some(ask) = ask(subject, 1 + self.workload.below(3)) else { return };
-        let now = self.now();
-        let Some(table) = self.processes.get(process) else { return };
-        let admitted = table.decide(&ask, now).admitted();
-        if admitted {
-            *self.truth.entry((subject, self.sequence())).or_insert(0) += ask.cost().get();
-            self.report.admitted += 1;
-        } else {
-            self.report.denied += 1;
+    /// Lets time pass.
+    pub(crate) fn run_until(&mut self, end_us: u64) {
+        while self.report.broken.is_none()
+            && let Some((at_us, event)) = self.queue.pop_before(end_us)
+        {
+            self.now_us = self.now_us.max(at_us);
+            self.happen(event);
         }
-        self.note(&[1, process as u64, subject as u64, u64::from(admitted)]);
+        self.now_us = self.now_us.max(end_us);
     }
 
-    /// A process sends what it has admitted to a cell.
-    fn replay_one(&mut self) {
-        let (process, subject) = (self.any_process(), self.any_subject());
-        let sequence = self.sequence() - self.workload.below(2);
-        self.replay(process, subject, sequence);
-    }
-
-    fn replay(&mut self, process: usize, subject: usize, sequence: u64) {
-        let Some(ask) = ask(subject, 1) else { return };
-        let Some(table) = self.processes.get(process) else { return };
-        let Some(cell) = table.cell(ask.subject(), sequence) else { return };
-        let component = Component { incarnation: process as u128, life: cell.life() };
-        let name = CellName { subject: cell.digest(), sequence };
-        let total = cell.mine();
-        self.network.push(Message::Record { process, subject, cell: name, component, total });
-    }
-
-    /// One message arrives: not always the oldest, sometimes twice, sometimes never.
-    fn deliver(&mut self, faulty: bool) {
-        if self.network.is_empty() {
+    fn happen(&mut self, event: Event) {
+        if let Some(node) = node_of(&event)
+            && let Some(paused_until_us) = self.paused(node)
+        {
+            self.queue.push(paused_until_us, event);
             return;
         }
-        let (mut at, len) = (0, self.network.len() as u64);
-        if faulty && self.faults.percent(30) {
-            at = usize::try_from(self.faults.below(len)).unwrap_or(0);
-            self.report.network_faults += 1;
-        }
-        let message = self.network.remove(at);
-        if faulty && self.faults.percent(15) {
-            self.report.network_faults += 1;
-            self.note(&[2]);
-            return;
-        }
-        if faulty && self.faults.percent(15) {
-            self.report.network_faults += 1;
-            self.network.push(message);
-        }
-        self.arrive(message);
-    }
-
-    fn arrive(&mut self, message: Message) {
-        match message {
-            Message::Record { process, subject, cell, component, total } => {
-                let mut reply = self.record(cell, component, total);
-                if self.planted == Fault::EchoTotal {
-                    reply.recorded = total;
-                }
-                self.note(&[3, cell.sequence, reply.sum, reply.recorded]);
-                let sequence = cell.sequence;
-                self.network.push(Message::Reply { process, subject, sequence, reply });
+        match event {
+            Event::Arrive => self.arrive(),
+            Event::ToStore { node, number, id, call, delayed } => {
+                self.reach_store((node, number, id), call, delayed);
             }
-            Message::Reply { process, subject, sequence, reply } => {
-                self.note(&[4, sequence, reply.sum]);
-                let Some(ask) = ask(subject, 1) else { return };
-                let table = self.processes.get(process);
-                if let Some(cell) = table.and_then(|table| table.cell(ask.subject(), sequence)) {
-                    cell.acknowledge(reply.recorded);
-                    cell.observe_region(reply.sum, reply.recorded);
-                }
+            Event::ToNode { node, number, id, answer } => {
+                self.reach_node((node, number, id), *answer)
             }
-        }
-    }
-
-    fn record(&mut self, cell: CellName, component: Component, total: u64) -> Recorded {
-        let total = match self.planted {
-            Fault::Increments => total + self.store.record(cell, component, 0).recorded,
-            _ => total,
-        };
-        self.store.record(cell, component, total)
-    }
-
-    /// A view is a lower bound of the truth: nobody counts what did not happen.
-    fn check_views(&mut self) {
-        for process in 0..self.processes.len() {
-            for subject in 0..IDENTIFIERS.len() {
-                for sequence in [self.sequence() - 1, self.sequence()] {
-                    self.check_view(process, subject, sequence);
-                }
+            Event::Timeout { node, number, id } => self.time_out((node, number, id)),
+            Event::Tick { node, number, timer } => self.tick(node, number, timer),
+            Event::Deadline { node, number, waiter, leaves } => {
+                self.deadline(node, number, waiter, leaves);
             }
+            Event::Sweep { node, number } => self.sweep(node, number),
+            Event::Trouble(trouble) => self.trouble(trouble),
         }
     }
 
-    fn check_view(&mut self, process: usize, subject: usize, sequence: u64) {
-        let truth = self.truth.get(&(subject, sequence)).copied().unwrap_or(0);
-        let Some(ask) = ask(subject, 1) else { return };
-        let table = self.processes.get(process);
-        let Some(cell) = table.and_then(|table| table.cell(ask.subject(), sequence)) else {
-            return;
-        };
-        let view = cell.claimed() + cell.peers();
-        if view > truth || cell.confirmed() > truth {
-            let what = format!("process {process} sees {view} of {truth} in cell {sequence}");
-            self.report.broken.get_or_insert(what);
+    fn paused(&self, node: usize) -> Option<u64> {
+        let until_us = self.nodes.get(node)?.paused_until_us;
+        (until_us > self.now_us).then_some(until_us)
+    }
+
+    /// Starts a process on a node.
+    pub(crate) fn start(&mut self, node: usize) {
+        let number = self.processes;
+        self.processes += 1;
+        let process = Process::new(&self.options, number, node, self.tuning);
+        if let Some(node) = self.nodes.get_mut(node) {
+            node.process = Some(process);
+        }
+        self.note(&[1, node as u64], || format!("process {number} starts on node {node}"));
+        self.queue.push(self.now_us + SWEEP_US, Event::Sweep { node, number });
+    }
+
+    /// Lends the process of a node, if it is the one that is meant, to `work`.
+    pub(crate) fn with_process(
+        &mut self,
+        node: usize,
+        number: u32,
+        work: impl FnOnce(&mut Self, &mut Process),
+    ) -> bool {
+        let held = self.nodes.get_mut(node).and_then(|node| {
+            let same = node.process.as_ref().is_some_and(|process| process.number == number);
+            if same { node.process.take() } else { None }
+        });
+        let Some(mut process) = held else { return false };
+        work(self, &mut process);
+        if let Some(node) = self.nodes.get_mut(node) {
+            node.process = Some(process);
+        }
+        true
+    }
+
+    fn sweep(&mut self, node: usize, number: u32) {
+        let here = self.with_process(node, number, |world, process| {
+            let reading = world.reading(process);
+            let dropped = process.table.sweep(reading.into());
+            world.report.evicted += dropped as u64;
+            world.check_bounds(process);
+        });
+        if here {
+            self.report.events += 1;
+            self.queue.push(self.now_us + SWEEP_US, Event::Sweep { node, number });
         }
     }
 
-    /// Everything is sent again and arrives: the store must hold exactly what was admitted to the
-    /// cells that still count.
-    fn heal(&mut self) {
-        for sequence in [self.sequence() - 1, self.sequence()] {
-            for subject in 0..IDENTIFIERS.len() {
-                for process in 0..self.processes.len() {
-                    self.replay(process, subject, sequence);
-                }
+    /// The clocks of a process's node.
+    pub(crate) fn reading(&self, process: &Process) -> crate::ghost::Reading {
+        let offset_ms = self.nodes.get(process.node).map_or(0, |node| node.offset_ms);
+        process.reading(self.now_us, offset_ms)
+    }
+
+    pub(crate) const fn now_ms(&self) -> u64 {
+        self.now_us / 1_000
+    }
+
+    /// Adds to the hash of the run, and tells it if someone listens.
+    pub(crate) fn note(&mut self, words: &[u64], text: impl FnOnce() -> String) {
+        self.report.note(&[self.now_us]);
+        self.report.note(words);
+        if self.tell {
+            println!("{:>10} us  {}", self.now_us, text());
+        }
+    }
+
+    /// A promise was broken. The first one counts.
+    pub(crate) fn broken(&mut self, oracle: &'static str, what: impl FnOnce() -> String) {
+        if self.report.broken.is_none() {
+            let violation = Violation { oracle, what: what(), at_us: self.now_us };
+            if self.tell {
+                println!("{:>10} us  BROKEN {violation}", self.now_us);
             }
-        }
-        while !self.network.is_empty() {
-            self.deliver(false);
-        }
-        self.check_views();
-        self.check_store();
-    }
-
-    fn check_store(&mut self) {
-        let newest = self.sequence();
-        for ((subject, sequence), truth) in &self.truth {
-            let Some(ask) = ask(*subject, 1) else { continue };
-            // A process that turned to a later cell has forgotten this one: it is past.
-            let mut cells = self.processes.iter().filter_map(|t| t.cell(ask.subject(), *sequence));
-            let Some(cell) = cells.next() else { continue };
-            let sum = self.store.sum(CellName { subject: cell.digest(), sequence: *sequence });
-            if *sequence == newest && sum != *truth {
-                let what = format!("the store holds {sum} of {truth} in cell {sequence}");
-                self.report.broken.get_or_insert(what);
-            }
-        }
-    }
-
-    fn any_process(&mut self) -> usize {
-        usize::try_from(self.workload.below(self.processes.len() as u64)).unwrap_or(0)
-    }
-
-    fn any_subject(&mut self) -> usize {
-        usize::try_from(self.workload.below(IDENTIFIERS.len() as u64)).unwrap_or(0)
-    }
-
-    fn note(&mut self, event: &[u64]) {
-        for word in event {
-            self.report.trace = mix(self.report.trace ^ word).rotate_left(7);
+            self.report.broken = Some(violation);
         }
     }
 }
 
-/// A request of one of the subjects.
-fn ask(subject: usize, cost: u64) -> Option<Request<'static>> {
-    let window = Window::from_millis(WINDOW_MS).ok()?;
-    let part = |text| Part::new(text).ok();
-    let identifier = part(IDENTIFIERS.get(subject)?)?;
-    let subject = Subject::new(part("w")?, part("n")?, identifier, window);
-    Some(Request::new(subject, Limit::new(LIMIT), Cost::new(cost).ok()?))
+/// The node on which an event happens.
+const fn node_of(event: &Event) -> Option<usize> {
+    match event {
+        Event::Arrive | Event::ToStore { .. } | Event::Trouble(_) => None,
+        Event::ToNode { node, .. }
+        | Event::Timeout { node, .. }
+        | Event::Tick { node, .. }
+        | Event::Deadline { node, .. }
+        | Event::Sweep { node, .. } => Some(*node),
+    }
+}
+
+/// The subjects of the workload, and those of a flood.
+fn specs(options: &Options) -> Vec<Spec> {
+    let flood = if options.faults.has(Fault::Flood) { FLOOD } else { 0 };
+    // Half of the floods are of the same workspace, which then pushes out its own kind.
+    let apart = if options.seed.is_multiple_of(2) { "f" } else { "w" };
+    let own = options.kinds.iter().map(|kind| ("w", kind.window_ms, kind.limit));
+    let all = own.chain((0..flood).map(|_| (apart, 10_000, 10)));
+    let spec = |(at, (workspace, window_ms, limit)): (usize, (&'static str, u64, u64))| {
+        let window = Window::from_millis(window_ms).ok()?;
+        let name = format!("i{at}");
+        let (namespace, part) = (Part::new("n").ok()?, Part::new(&name).ok()?);
+        let subject = Subject::new(Part::new(workspace).ok()?, namespace, part, window);
+        let digest = Digest::of(&subject, &FleetSecret::default());
+        Some(Spec { workspace, name, window, window_ms, limit, digest })
+    };
+    all.enumerate().filter_map(spec).collect()
 }

@@ -1,0 +1,476 @@
+//! How one process speaks with its region: a state machine that is told what happened and says
+//! what to do. It opens no socket and reads no clock.
+//!
+//! - [`tick`](Region::tick): subjects that admitted something are *replayed*: at once if it is
+//!   significant, otherwise within seconds, together. What is not acknowledged is sent again.
+//! - [`refresh`](Region::refresh): an admission that has to hear of the others first waits for one
+//!   call, which records and reads at once. Whoever needs the same shares it.
+//! - [`replied`](Region::replied): what a store answered is merged into the table.
+//! - A shard that lost its data is noticed by its token; everything alive is sent again.
+
+mod breaker;
+mod counts;
+mod loss;
+mod merge;
+mod refresh;
+mod replay;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use tidegate_limiter::planted::{self, Planted};
+use tidegate_limiter::{CellTicket, Now, Table, Ticket, Walk};
+
+pub use breaker::BreakerState;
+pub use counts::RegionCounts;
+
+use crate::store::{Component, Record, Shard, ShardCall, ShardReply, StoreError, Token};
+use crate::tuning::Tuning;
+use breaker::Breaker;
+use loss::Resend;
+
+/// Names a call until its answer comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallId(u64);
+
+/// Names a caller that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Waiter(u64);
+
+/// What has to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Call the store. The answer, or that none came in time, goes to [`Region::replied`].
+    Call {
+        /// Its name.
+        id: CallId,
+        /// What to send.
+        call: ShardCall,
+        /// How long to wait for the answer.
+        timeout_ms: u64,
+    },
+    /// Tell a caller that its wait is over.
+    Wake {
+        /// Which one.
+        waiter: Waiter,
+        /// What came of it.
+        outcome: Outcome,
+    },
+    /// Another process has this one's identity. Draw a new one and say it to
+    /// [`Region::reincarnate`].
+    Reincarnate,
+}
+
+/// What a caller waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Subjects of which nothing was heard.
+    pub unheard: Vec<Ticket>,
+    /// The read it found under way was older than its question: it has to look again, and ask
+    /// again if it still would be admitted.
+    pub look_again: bool,
+}
+
+/// What a caller that needs the region does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Refresh {
+    /// It waits for an [`Effect::Wake`] with its name.
+    Wait(Waiter),
+    /// The region is not asked now: decide on what is known.
+    Refused,
+    /// The subjects were dropped meanwhile: look again.
+    LookAgain,
+}
+
+/// One process's conversation with its region.
+#[derive(Debug)]
+pub struct Region {
+    tuning: Tuning,
+    incarnation: u128,
+    shards: Vec<ShardState>,
+    subjects: BTreeMap<Ticket, Entry>,
+    /// When subjects are to be replayed.
+    due: BTreeSet<(u64, Ticket)>,
+    calls: BTreeMap<CallId, Flight>,
+    waiters: BTreeMap<Waiter, Wait>,
+    /// For names and tokens that were never used before.
+    last: u64,
+    counts: RegionCounts,
+    /// Noted by admissions, and not looked at yet.
+    noted: Vec<Ticket>,
+    draining: bool,
+    /// Another process has this one's identity, and a new one is on its way.
+    clashing: bool,
+    effects: Vec<Effect>,
+}
+
+/// Where and when something happens.
+#[derive(Clone, Copy, Debug)]
+struct At<'a> {
+    table: &'a Table,
+    now: Now,
+}
+
+impl At<'_> {
+    const fn ms(self) -> u64 {
+        self.now.monotonic_ms()
+    }
+}
+
+/// What is known of a shard of the store.
+#[derive(Debug)]
+struct ShardState {
+    token: Option<Token>,
+    server: Option<u64>,
+    /// Raised by every loss: answers to calls of an earlier one prove nothing.
+    generation: u64,
+    refresh: Breaker,
+    replay: Breaker,
+    refreshes_in_flight: usize,
+    /// Subjects that callers wait for, and that go with the next read.
+    asked: VecDeque<Ticket>,
+    replays_in_flight: usize,
+    /// Subjects that are due and go with the next replays.
+    ready: VecDeque<Ticket>,
+    /// When the last replay was sent: those of one millisecond go together.
+    replayed_ms: Option<u64>,
+    next_token_ms: u64,
+    /// Something was ever sent there.
+    used: bool,
+    /// Nobody asks it to prove that it still has what it acknowledged, or it has proved it.
+    trusted: bool,
+    /// How many components the cells have that are answered for: sixteen times the mean.
+    components: u64,
+    resend: Option<Resend>,
+}
+
+/// A subject with something to tell, or of which something is asked.
+#[derive(Debug, Default)]
+struct Entry {
+    /// The current cell when it was last sent, and how much.
+    sent: Option<(CellTicket, u64)>,
+    /// The same of the cell before.
+    sent_previous: Option<(CellTicket, u64)>,
+    due_ms: Option<u64>,
+    /// It is among those that go with the next replay.
+    ready: bool,
+    /// How many components its cells have, as far as is known.
+    components: u32,
+    /// Calls under way that carry it.
+    flights: u32,
+    /// It is among those that go with the next read.
+    asked: bool,
+    /// The read under way.
+    refresh: Option<CallId>,
+    /// Who waits for it.
+    waiters: Vec<Waiter>,
+    /// Who came too late for it.
+    later: Vec<Waiter>,
+    /// A loss was noticed, and it has not been sent since.
+    resend: bool,
+    /// A loss was noticed, and nothing has been acknowledged since.
+    lost: bool,
+}
+
+/// A call under way.
+#[derive(Debug)]
+struct Flight {
+    shard: Shard,
+    generation: u64,
+    kind: Kind,
+    sent_ms: u64,
+    /// It was sent after the end was announced.
+    draining: bool,
+    items: Vec<Item>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Refresh,
+    Replay,
+    Token,
+}
+
+/// A subject in a call.
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    subject: Ticket,
+    current: CellTicket,
+    previous: CellTicket,
+    /// What the store had acknowledged when the call was made.
+    acked: u64,
+    total: u64,
+    /// It is sent again after a loss.
+    resend: bool,
+}
+
+/// A caller that waits.
+#[derive(Debug)]
+struct Wait {
+    /// Reads that have not ended.
+    left: usize,
+    outcome: Outcome,
+}
+
+impl Region {
+    /// A process with a random identity, in front of a store with so many shards.
+    #[must_use]
+    pub fn new(tuning: Tuning, incarnation: u128, shards: u16) -> Self {
+        let shards = (0..shards.max(1)).map(|_| ShardState::new(&tuning)).collect();
+        Self {
+            tuning,
+            incarnation,
+            shards,
+            subjects: BTreeMap::new(),
+            due: BTreeSet::new(),
+            calls: BTreeMap::new(),
+            waiters: BTreeMap::new(),
+            last: 0,
+            counts: RegionCounts::default(),
+            noted: Vec::new(),
+            draining: false,
+            clashing: false,
+            effects: Vec::new(),
+        }
+    }
+
+    /// The identity under which totals are recorded.
+    #[must_use]
+    pub const fn incarnation(&self) -> u128 {
+        self.incarnation
+    }
+
+    /// A caller does not wait any longer. The call it waited for goes on.
+    pub fn leave(&mut self, waiter: Waiter) {
+        self.waiters.remove(&waiter);
+    }
+
+    /// Does what is due. Call it when the table has something to tell, and no later than
+    /// [`next_tick_ms`](Self::next_tick_ms).
+    pub fn tick(&mut self, table: &Table, now: Now) {
+        let at = At { table, now };
+        self.take_noted(at);
+        self.go_on_resending(at);
+        self.ask_tokens(at);
+        self.replay_due(at);
+    }
+
+    /// Takes what has to be done, in order.
+    pub fn take_effects(&mut self, into: &mut Vec<Effect>) {
+        into.append(&mut self.effects);
+    }
+
+    /// The moment of the monotonic clock at which [`tick`](Self::tick) has something to do.
+    #[must_use]
+    pub fn next_tick_ms(&self) -> Option<u64> {
+        let due = self.due.first().map(|(due_ms, _)| *due_ms);
+        let most = self.tuning.replays_in_flight_max;
+        let shards = self.shards.iter().filter_map(|state| state.next_ms(most));
+        // What was more than one step could do is to be done at once.
+        let noted = (!self.noted.is_empty()).then_some(0);
+        due.into_iter().chain(shards).chain(noted).min()
+    }
+
+    /// From now on nothing waits: everything is sent at once. Over when
+    /// [`counts`](Self::counts) says that nothing is dirty.
+    pub fn drain(&mut self, now: Now) {
+        self.draining = true;
+        for state in &mut self.shards {
+            // What was acknowledged may be lost since: the shard is asked once more who it is.
+            (state.next_token_ms, state.trusted) = (now.monotonic_ms(), !state.used);
+        }
+        let subjects: Vec<Ticket> = self.subjects.keys().copied().collect();
+        for subject in subjects {
+            self.due_at(subject, now.monotonic_ms());
+        }
+    }
+
+    /// How things stand.
+    #[must_use]
+    pub fn counts(&self, table: &Table) -> RegionCounts {
+        let mut counts = RegionCounts { dirty: self.subjects.len() as u64, ..self.counts };
+        for (subject, entry) in &self.subjects {
+            counts.unreplayed_cost += unrecorded(table, *subject, entry.lost);
+        }
+        for subject in
+            self.shards.iter().filter_map(|state| state.resend.as_ref()).flat_map(Resend::found)
+        {
+            counts.unreplayed_cost += unrecorded(table, *subject, true);
+        }
+        for state in &self.shards {
+            counts.asked += state.asked.len() as u64;
+            counts.count_breaker(state.refresh.state());
+            counts.count_breaker(state.replay.state());
+        }
+        counts
+    }
+
+    /// Whether everything admitted so far is recorded.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        let told = |state: &ShardState| state.resend.is_none() && state.trusted;
+        self.subjects.is_empty() && self.noted.is_empty() && self.shards.iter().all(told)
+    }
+
+    /// Goes on under another identity, after another process was found to have this one's. What
+    /// was recorded under the old one is that process's now; everything is cold.
+    pub fn reincarnate(&mut self, table: &Table, incarnation: u128) {
+        (self.incarnation, self.clashing) = (incarnation, false);
+        table.forget_all();
+        // Those of whom something is claimed at this moment stay, and note themselves again.
+        table.walk(&mut Walk::default(), usize::MAX, |subject| {
+            if let Some(cells) = table.cells(subject) {
+                cells.current.replay_from(0);
+                cells.previous.replay_from(0);
+            }
+        });
+        self.due.clear();
+        self.calls.clear();
+        let subjects = std::mem::take(&mut self.subjects);
+        for (subject, entry) in subjects {
+            for waiter in entry.waiters.into_iter().chain(entry.later) {
+                self.end_wait(waiter, subject, (false, false));
+            }
+        }
+        for state in &mut self.shards {
+            // What is under way will not be heard of again: a breaker must not wait for it.
+            let resumed = ShardState::new(&self.tuning);
+            let ShardState { token, server, generation, used, trusted, next_token_ms, .. } = *state;
+            let kept = ShardState { token, server, generation, used, ..resumed };
+            *state = ShardState { trusted, next_token_ms, ..kept };
+        }
+    }
+
+    /// Sends the totals of these subjects, which all belong to one shard, and says of which.
+    fn send(&mut self, at: At<'_>, shard: Shard, kind: Kind, subjects: &[Ticket]) -> Vec<Ticket> {
+        let id = CallId(self.next());
+        let (mut items, mut records, mut sent) = (Vec::new(), Vec::new(), Vec::new());
+        for subject in subjects {
+            if let Some((mut item, record)) = self.item(at.table, *subject) {
+                let entry = self.subjects.entry(*subject).or_default();
+                item.resend = std::mem::take(&mut entry.resend);
+                entry.sent = Some((item.current, record.total));
+                entry.sent_previous = Some((item.previous, record.previous_total));
+                entry.flights += 1;
+                if kind == Kind::Refresh {
+                    entry.refresh = Some(id);
+                }
+                items.push(item);
+                records.push(record);
+                sent.push(*subject);
+            }
+        }
+        let proposal = Token(self.incarnation.wrapping_add(u128::from(self.next())));
+        let timeout_ms = match kind {
+            Kind::Refresh => self.tuning.deadline_ms,
+            Kind::Replay | Kind::Token => self.tuning.replay_timeout_ms,
+        };
+        let Some(state) = self.state(shard) else { return sent };
+        state.used = true;
+        let generation = state.generation;
+        // Who recorded the first totals must be known too, or the next one is taken for it.
+        let identify = kind == Kind::Token || state.server.is_none();
+        match kind {
+            Kind::Refresh => state.refreshes_in_flight += 1,
+            Kind::Replay => {
+                state.replays_in_flight += 1;
+                state.replayed_ms = Some(at.ms());
+            }
+            Kind::Token => {}
+        }
+        self.counts.calls += 1;
+        let (sent_ms, draining) = (at.ms(), self.draining);
+        self.calls.insert(id, Flight { shard, generation, kind, sent_ms, draining, items });
+        let call = ShardCall { shard, proposal, identify, records };
+        self.effects.push(Effect::Call { id, call, timeout_ms });
+        sent
+    }
+
+    /// What is sent of a subject, if it still is in the table.
+    fn item(&self, table: &Table, subject: Ticket) -> Option<(Item, Record)> {
+        let cells = table.cells(subject)?;
+        let (current, previous) = (cells.current, cells.previous);
+        // What is acknowledged is read before what is admitted, so that it is never more.
+        let acked = current.acked();
+        let total = current.mine();
+        let life = if planted::is(Planted::SameComponent) { 0 } else { current.life() };
+        let component = Component { incarnation: self.incarnation, life };
+        let record = Record {
+            subject: current.digest(),
+            window_ms: cells.window_ms,
+            sequence: cells.sequence,
+            component,
+            total,
+            previous_total: if planted::is(Planted::NoPrevious) { 0 } else { previous.mine() },
+        };
+        let (current, previous) = (current.ticket(subject), previous.ticket(subject));
+        Some((Item { subject, current, previous, acked, total, resend: false }, record))
+    }
+
+    fn state(&mut self, shard: Shard) -> Option<&mut ShardState> {
+        self.shards.get_mut(usize::from(shard.0))
+    }
+
+    fn shard_of(&self, subject: tidegate_limiter::Digest) -> Shard {
+        Shard::of(subject, u16::try_from(self.shards.len()).unwrap_or(u16::MAX))
+    }
+
+    fn all_shards(&self) -> impl Iterator<Item = Shard> + use<> {
+        (0..u16::try_from(self.shards.len()).unwrap_or(u16::MAX)).map(Shard)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// One read that a caller waited for has ended: it was `heard`, or it was too old for it.
+    fn end_wait(&mut self, waiter: Waiter, subject: Ticket, (heard, look_again): (bool, bool)) {
+        let Some(wait) = self.waiters.get_mut(&waiter) else { return };
+        wait.left = wait.left.saturating_sub(1);
+        wait.outcome.look_again |= look_again;
+        if !heard && !look_again {
+            wait.outcome.unheard.push(subject);
+        }
+        if wait.left == 0
+            && let Some(wait) = self.waiters.remove(&waiter)
+        {
+            self.effects.push(Effect::Wake { waiter, outcome: wait.outcome });
+        }
+    }
+}
+
+impl ShardState {
+    fn new(tuning: &Tuning) -> Self {
+        Self {
+            token: None,
+            server: None,
+            generation: 0,
+            refresh: Breaker::new(tuning.breaker),
+            replay: Breaker::new(tuning.breaker),
+            refreshes_in_flight: 0,
+            asked: VecDeque::new(),
+            replays_in_flight: 0,
+            ready: VecDeque::new(),
+            replayed_ms: None,
+            next_token_ms: 0,
+            used: false,
+            trusted: true,
+            components: 16,
+            resend: None,
+        }
+    }
+}
+
+/// What the region has not recorded of a subject: everything, if it lost what it had.
+fn unrecorded(table: &Table, subject: Ticket, lost: bool) -> u64 {
+    let Some(cells) = table.cells(subject) else { return 0 };
+    let cells = [cells.current, cells.previous].into_iter();
+    cells.map(|cell| cell.mine().saturating_sub(if lost { 0 } else { cell.acked() })).sum()
+}
+
+/// What a store answered, or why it did not.
+pub type Answered = Result<ShardReply, StoreError>;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! What a process has said to its region, in numbers.
+
+use tidegate_limiter::Reason;
+
+use super::breaker::BreakerState;
+
+/// What happened since the start, and how things stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RegionCounts {
+    /// Subjects read because nothing was known of them.
+    pub refreshed_cold: u64,
+    /// Subjects read because what was known was too old.
+    pub refreshed_stale: u64,
+    /// Subjects read because they had been at their limit.
+    pub refreshed_strict: u64,
+    /// Subjects read because one cost was large.
+    pub refreshed_significant: u64,
+    /// Requests that shared a read that was under way.
+    pub refreshes_joined: u64,
+    /// Reads that were not made, because the breaker was open.
+    pub refreshes_refused: u64,
+    /// Subjects whose read failed or came too late.
+    pub refreshes_failed: u64,
+    /// Subjects replayed.
+    pub replayed: u64,
+    /// Subjects whose replay failed; they are replayed again.
+    pub replays_failed: u64,
+    /// Calls made: any number of subjects in one round trip.
+    pub calls: u64,
+    /// Calls that failed.
+    pub calls_failed: u64,
+    /// Shards that lost their data.
+    pub losses: u64,
+    /// Subjects sent again after a loss.
+    pub resent: u64,
+    /// Cells that a shard had lost although it was the same.
+    pub cells_lost: u64,
+    /// Times another process had this one's identity.
+    pub identity_clashes: u64,
+    /// Subjects with something that the region has not recorded, or on their way there.
+    pub dirty: u64,
+    /// Subjects that callers wait for and whose read has not been sent yet.
+    pub asked: u64,
+    /// Cost that the region has not recorded.
+    pub unreplayed_cost: u64,
+    /// Breakers that are open, of all shards and kinds of work.
+    pub breakers_open: u64,
+    /// Breakers that are half open.
+    pub breakers_half_open: u64,
+}
+
+impl RegionCounts {
+    pub(super) fn count_reason(&mut self, reason: Reason) {
+        *match reason {
+            Reason::Stale => &mut self.refreshed_stale,
+            Reason::Strict => &mut self.refreshed_strict,
+            Reason::Significant => &mut self.refreshed_significant,
+            _ => &mut self.refreshed_cold,
+        } += 1;
+    }
+
+    pub(super) fn count_breaker(&mut self, state: BreakerState) {
+        match state {
+            BreakerState::Closed => {}
+            BreakerState::HalfOpen => self.breakers_half_open += 1,
+            BreakerState::Open => self.breakers_open += 1,
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What comes back.
+
+use tidegate_limiter::planted::{self, Planted};
+use tidegate_limiter::{Now, Table, Ticket};
+
+use super::{Answered, At, CallId, Effect, Flight, Item, Kind, Region};
+use crate::store::{Reply, ShardReply};
+
+/// How soon a replay that failed is tried again by a process that is about to end.
+const DRAIN_RETRY_MS: u64 = 50;
+
+impl Region {
+    /// The answer to a call, or that there is none.
+    pub fn replied(&mut self, table: &Table, id: CallId, answered: Answered, now: Now) {
+        let at = At { table, now };
+        let Some(flight) = self.calls.remove(&id) else { return };
+        let success = answered.is_ok();
+        if let Some(state) = self.state(flight.shard) {
+            match flight.kind {
+                Kind::Refresh => {
+                    state.refreshes_in_flight = state.refreshes_in_flight.saturating_sub(1);
+                    state.refresh.report(success, at.ms());
+                }
+                Kind::Replay => {
+                    state.replays_in_flight = state.replays_in_flight.saturating_sub(1);
+                    state.replay.report(success, at.ms());
+                }
+                // Asked after the end was announced: what it has acknowledged, it has.
+                Kind::Token if success => state.trusted |= flight.draining,
+                Kind::Token if flight.draining => {
+                    state.next_token_ms = at.ms().saturating_add(DRAIN_RETRY_MS);
+                }
+                Kind::Token => {}
+            }
+        }
+        self.counts.calls_failed += u64::from(!success);
+        match answered {
+            Ok(reply) => self.heard(at, id, &flight, &reply),
+            Err(_) => {
+                for item in &flight.items {
+                    self.unheard(at, id, &flight, item);
+                }
+            }
+        }
+        self.read_asked(at, flight.shard);
+        self.replay_ready(at, flight.shard);
+    }
+
+    fn heard(&mut self, at: At<'_>, id: CallId, flight: &Flight, reply: &ShardReply) {
+        self.watch(at, flight, reply);
+        let mut replies = reply.replies.iter();
+        for item in &flight.items {
+            match replies.next().copied().flatten() {
+                Some(reply) => {
+                    self.merge(at, flight, item, &reply);
+                    self.land(at, id, item, true);
+                }
+                None => self.unheard(at, id, flight, item),
+            }
+        }
+    }
+
+    /// Merges what a store holds of a subject into the table.
+    fn merge(&mut self, at: At<'_>, flight: &Flight, item: &Item, reply: &Reply) {
+        // Whether it proves what the store holds now: a loss noticed since makes it history.
+        let current =
+            self.state(flight.shard).is_some_and(|state| state.generation == flight.generation);
+        let both = [(item.current, reply.current), (item.previous, reply.previous)];
+        for (cell, reply) in both {
+            let Some(cell) = at.table.cell_of(cell) else { continue };
+            let own = if planted::is(Planted::MaxMerge) { cell.mine() } else { reply.recorded };
+            cell.observe_region(reply.sum, own);
+            if current {
+                let own = if planted::is(Planted::AckSent) { cell.mine() } else { reply.recorded };
+                cell.acknowledge(own);
+            }
+            // Totals only grow, so nobody but another process of this name can have sent more;
+            // unless a clock that stepped back led to a cell that this process has been in before.
+            let clashes = reply.recorded > cell.mine() && !cell.has_jumped();
+            if clashes && at.table.cell_of(cell.ticket(item.subject)).is_some() {
+                self.counts.identity_clashes += 1;
+                if !std::mem::replace(&mut self.clashing, true) {
+                    self.effects.push(Effect::Reincarnate);
+                }
+            }
+        }
+        if current {
+            if reply.current.had < item.acked && !item.resend {
+                self.counts.cells_lost += 1;
+                self.suspect(at, flight.shard);
+            }
+            // It recorded all that was admitted when it was sent: what it says is fresh since then.
+            if let Some(cell) = at.table.cell_of(item.current)
+                && reply.current.recorded >= item.total
+            {
+                let fresh_ms = self.tuning.freshness.fresh_ms;
+                let late = planted::is(Planted::FreshOnArrival);
+                let since_ms = if late { at.ms() } else { flight.sent_ms };
+                cell.mark_fresh_until_ms(since_ms.saturating_add(fresh_ms));
+            }
+        }
+        let components = reply.current.components.max(reply.previous.components);
+        if let Some(entry) = self.subjects.get_mut(&item.subject) {
+            entry.components = components;
+            entry.lost &= !current;
+        }
+        if let Some(state) = self.state(flight.shard) {
+            state.note_components(components);
+        }
+    }
+
+    /// A subject of which nothing was heard: what it carried is sent again, and who waited decides
+    /// on what is known.
+    fn unheard(&mut self, at: At<'_>, id: CallId, flight: &Flight, item: &Item) {
+        if let Some(entry) = self.subjects.get_mut(&item.subject) {
+            (entry.sent, entry.sent_previous) = (None, None);
+            entry.resend |= item.resend;
+        }
+        if flight.kind == Kind::Refresh {
+            self.counts.refreshes_failed += 1;
+            if let Some(cells) = at.table.cells(item.subject) {
+                cells.retry_no_sooner(at.ms().saturating_add(self.tuning.retry_ms));
+                if planted::is(Planted::FailedReadFresh) {
+                    cells.current.mark_fresh_until_ms(at.ms().saturating_add(5_000));
+                }
+            }
+        } else {
+            self.counts.replays_failed += 1;
+        }
+        self.land(at, id, item, false);
+    }
+
+    /// A call has ended for one of its subjects.
+    fn land(&mut self, at: At<'_>, id: CallId, item: &Item, heard: bool) {
+        let subject = item.subject;
+        let Some(entry) = self.subjects.get_mut(&subject) else { return };
+        entry.flights = entry.flights.saturating_sub(1);
+        if entry.refresh == Some(id) {
+            entry.refresh = None;
+            let (waiters, later) =
+                (std::mem::take(&mut entry.waiters), std::mem::take(&mut entry.later));
+            for waiter in waiters {
+                self.end_wait(waiter, subject, (heard, false));
+            }
+            // Those who came later look again; if nothing was heard, they decide at once too.
+            for waiter in later {
+                self.end_wait(waiter, subject, (false, heard));
+            }
+        }
+        if heard {
+            self.schedule(at, subject);
+        } else {
+            self.retry(at, subject);
+        }
+    }
+
+    /// After a failure: once more, but not at once.
+    fn retry(&mut self, at: At<'_>, subject: Ticket) {
+        let Some(cells) = at.table.cells(subject) else {
+            self.forget(subject);
+            return;
+        };
+        let dirty = [cells.current, cells.previous].iter().any(|cell| cell.mine() > cell.acked());
+        let resend = self.subjects.get(&subject).is_some_and(|entry| entry.resend);
+        if planted::is(Planted::DropDirty) {
+            return self.forget(subject);
+        }
+        if !dirty && !resend {
+            self.schedule(at, subject);
+            return;
+        }
+        let wait_ms = if self.draining { DRAIN_RETRY_MS } else { self.tuning.replay_min_ms };
+        cells.current.mute_replay();
+        self.due_at(subject, at.ms().saturating_add(wait_ms));
+    }
+}

@@ -1,0 +1,115 @@
+//! Who waits for the region, and for what.
+
+use std::collections::BTreeSet;
+
+use tidegate_limiter::{Need, Now, Reason, Table, Ticket};
+
+use super::{At, Kind, Outcome, Refresh, Region, Wait, Waiter};
+use crate::store::Shard;
+
+impl Region {
+    /// A request needs to hear of these subjects. A read under way is shared, unless the request
+    /// is strict and came after it was sent. The others are read at once, in one round trip for
+    /// each shard; when several reads are under way already, together with what else is asked
+    /// until one of them ends.
+    pub fn refresh(&mut self, table: &Table, needs: &[Need], now: Now) -> Refresh {
+        let (at, waiter) = (At { table, now }, Waiter(self.next()));
+        let (mut left, mut unheard, mut shards) = (0, Vec::new(), BTreeSet::new());
+        let mut look_again = false;
+        for need in needs {
+            let Some(cells) = table.cells(need.subject) else {
+                // It was dropped since the request was looked at: nothing is known of it.
+                look_again = true;
+                continue;
+            };
+            let shard = self.shard_of(cells.current.digest());
+            let open = self.state(shard).is_some_and(|state| state.refresh.may_admit(at.ms()));
+            let entry = self.subjects.entry(need.subject).or_default();
+            if entry.refresh.is_some() && need.reason == Reason::Strict {
+                // It must not be content with what was asked before it came.
+                entry.later.push(waiter);
+                self.counts.refreshes_joined += 1;
+            } else if entry.refresh.is_some() || entry.asked {
+                entry.waiters.push(waiter);
+                self.counts.refreshes_joined += 1;
+            } else if open {
+                entry.asked = true;
+                entry.waiters.push(waiter);
+                self.counts.count_reason(need.reason);
+                if let Some(state) = self.state(shard) {
+                    state.asked.push_back(need.subject);
+                }
+                shards.insert(shard);
+            } else {
+                unheard.push(need.subject);
+                continue;
+            }
+            left += 1;
+        }
+        for subject in &unheard {
+            self.counts.refreshes_refused += 1;
+            self.not_soon(at, *subject);
+            self.drop_if_idle(*subject);
+        }
+        if left == 0 {
+            return if look_again { Refresh::LookAgain } else { Refresh::Refused };
+        }
+        self.waiters.insert(waiter, Wait { left, outcome: Outcome { unheard, look_again } });
+        for shard in shards {
+            self.read_asked(at, shard);
+        }
+        Refresh::Wait(waiter)
+    }
+
+    /// Reads what callers wait for, as long as the shard takes it.
+    pub(super) fn read_asked(&mut self, at: At<'_>, shard: Shard) {
+        let tuning = self.tuning;
+        loop {
+            let Some(state) = self.state(shard) else { return };
+            if state.asked.is_empty()
+                || state.refreshes_in_flight >= tuning.refreshes_in_flight_max.max(1)
+            {
+                return;
+            }
+            let most = state.asked.len().min(tuning.call_records_max.max(1));
+            let subjects: Vec<Ticket> = state.asked.drain(..most).collect();
+            let admitted = state.refresh.admits(at.ms());
+            for subject in &subjects {
+                if let Some(entry) = self.subjects.get_mut(subject) {
+                    entry.asked = false;
+                }
+            }
+            if admitted {
+                self.send(at, shard, Kind::Refresh, &subjects);
+            }
+            for subject in subjects {
+                self.end_unless_read(at, subject, admitted);
+            }
+        }
+    }
+
+    /// Nobody waits for a subject that is not read: if the breaker opened meanwhile, they decide on
+    /// what is known; if it was dropped from the table, they look again.
+    fn end_unless_read(&mut self, at: At<'_>, subject: Ticket, admitted: bool) {
+        let Some(entry) = self.subjects.get_mut(&subject).filter(|entry| entry.refresh.is_none())
+        else {
+            return;
+        };
+        for waiter in std::mem::take(&mut entry.waiters) {
+            self.end_wait(waiter, subject, (false, admitted));
+        }
+        if !admitted {
+            self.counts.refreshes_refused += 1;
+            self.not_soon(at, subject);
+        }
+        // Whatever else there is to do about it; nothing, if it is gone.
+        self.schedule(at, subject);
+    }
+
+    /// Those who come in the next moment need not ask whether the region answers by now.
+    pub(super) fn not_soon(&self, at: At<'_>, subject: Ticket) {
+        if let Some(cells) = at.table.cells(subject) {
+            cells.retry_no_sooner(at.ms().saturating_add(self.tuning.retry_ms));
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! What is told, and when.
+
+use tidegate_limiter::{Cells, Now, Ticket};
+
+use super::loss::Resend;
+use super::{At, Kind, Region, ShardState};
+use crate::store::Shard;
+
+/// Subjects looked at in one step: about a millisecond, for which callers that need the region
+/// have to wait. What is left is done in the next step.
+const STEP: usize = 1_024;
+
+impl Region {
+    /// Takes in what admissions have noted.
+    pub(super) fn take_noted(&mut self, at: At<'_>) {
+        at.table.take_noted(&mut self.noted);
+        // Who is about to end has no callers that wait.
+        let step = if self.draining { self.noted.len() } else { STEP };
+        for _ in 0..step {
+            let Some(subject) = self.noted.pop() else { return };
+            self.schedule(at, subject);
+        }
+    }
+
+    /// Decides when a subject is replayed. If it has nothing to tell and nothing is on its way, it
+    /// is forgotten until an admission notes it again.
+    pub(super) fn schedule(&mut self, at: At<'_>, subject: Ticket) {
+        let Some(cells) = at.table.cells(subject) else {
+            self.forget(subject);
+            return;
+        };
+        let now_ms = at.ms();
+        let significance = self.significance(at, subject, &cells);
+        let entry = self.subjects.entry(subject).or_default();
+        // What was sent of the cells as they are now; after a turn, the former current cell is the
+        // previous one.
+        let sent_of = |cell: tidegate_limiter::CellTicket| {
+            let both = [entry.sent, entry.sent_previous];
+            both.into_iter().flatten().find(|(sent, _)| *sent == cell).map_or(0, |(_, total)| total)
+        };
+        let sent = sent_of(cells.current.ticket(subject)).max(cells.current.acked());
+        let sent_previous = sent_of(cells.previous.ticket(subject)).max(cells.previous.acked());
+        cells.current.replay_from(sent.saturating_add(significance));
+        cells.previous.replay_from(sent_previous.saturating_add(1));
+        // After the mark was set: an admission that passed it before did not see it.
+        let unsent = cells.current.mine().saturating_sub(sent);
+        let unsent_previous = cells.previous.mine().saturating_sub(sent_previous);
+        let tuning = &self.tuning;
+        let urgent = unsent >= significance || self.draining && unsent + unsent_previous > 0;
+        let wait_ms = if entry.resend || urgent {
+            0
+        } else if unsent > 0 {
+            let mine = cells.current.mine();
+            wait_ms(significance - unsent, mine, &cells, at.now)
+                .clamp(tuning.replay_min_ms, tuning.replay_max_ms)
+        } else if unsent_previous > 0 {
+            tuning.replay_min_ms
+        } else {
+            self.settle(at, subject);
+            return;
+        };
+        if wait_ms == 0 || entry.ready {
+            // It goes as soon as it can, with whatever is admitted until then.
+            cells.current.mute_replay();
+        }
+        // Never later than it was.
+        let due_ms = now_ms.saturating_add(wait_ms).min(entry.due_ms.unwrap_or(u64::MAX));
+        self.due_at(subject, due_ms);
+    }
+
+    /// How much a subject may keep to itself.
+    fn significance(&mut self, at: At<'_>, subject: Ticket, cells: &Cells<'_>) -> u64 {
+        let shard = self.shard_of(cells.current.digest());
+        let usual = self.state(shard).map_or(1, |state| state.components.div_ceil(16));
+        let known = self.subjects.get(&subject).map_or(0, |entry| entry.components);
+        let components = usual.max(known.into());
+        let (used, limit) = cells.used_of_limit(at.now);
+        let of_room = limit.saturating_sub(used)
+            / self.tuning.replay_room_part.saturating_mul(components).max(1);
+        (limit / self.tuning.replay_part.max(1)).min(of_room).max(1)
+    }
+
+    /// Everything is sent. If it is recorded too, and nothing is on its way, the next admission
+    /// notes the subject again.
+    fn settle(&mut self, at: At<'_>, subject: Ticket) {
+        let Some(entry) = self.subjects.get_mut(&subject) else { return };
+        if let Some(due_ms) = entry.due_ms.take() {
+            self.due.remove(&(due_ms, subject));
+        }
+        if entry.flights > 0 || entry.ready || !entry.waiters.is_empty() || !entry.later.is_empty()
+        {
+            return;
+        }
+        let Some(cells) = at.table.cells(subject) else {
+            self.forget(subject);
+            return;
+        };
+        let dirty = |cells: &Cells<'_>| {
+            let [current, previous] = [cells.current, cells.previous];
+            current.mine() > current.acked() || previous.mine() > previous.acked()
+        };
+        if dirty(&cells) {
+            // Sent, and no answer came: once more.
+            self.due_at(subject, at.ms().saturating_add(self.tuning.replay_min_ms));
+            return;
+        }
+        cells.current.replay_from(0);
+        cells.previous.replay_from(0);
+        if dirty(&cells) {
+            self.due_at(subject, at.ms().saturating_add(self.tuning.replay_min_ms));
+        } else {
+            self.forget(subject);
+        }
+    }
+
+    /// Replays what is due, many subjects in one call.
+    pub(super) fn replay_due(&mut self, at: At<'_>) {
+        let now_ms = at.ms();
+        for _ in 0..STEP {
+            let first = self.due.first().copied().filter(|(due_ms, _)| *due_ms <= now_ms);
+            let Some(first) = first else { break };
+            self.due.remove(&first);
+            self.make_ready(at, first.1);
+        }
+        for shard in self.all_shards() {
+            self.replay_ready(at, shard);
+        }
+    }
+
+    fn make_ready(&mut self, at: At<'_>, subject: Ticket) {
+        let Some(entry) = self.subjects.get_mut(&subject) else { return };
+        entry.due_ms = None;
+        let Some(cells) = at.table.cells(subject) else {
+            self.forget(subject);
+            return;
+        };
+        if !std::mem::replace(&mut entry.ready, true) {
+            let shard = self.shard_of(cells.current.digest());
+            if let Some(state) = self.state(shard) {
+                state.ready.push_back(subject);
+            }
+        }
+    }
+
+    /// Sends what is ready to one shard, as long as it takes it.
+    pub(super) fn replay_ready(&mut self, at: At<'_>, shard: Shard) {
+        let (now_ms, tuning) = (at.ms(), self.tuning);
+        loop {
+            let Some(state) = self.state(shard) else { return };
+            let waits = state.ready.is_empty()
+                || state.replays_in_flight >= tuning.replays_in_flight_max
+                || state.after_replay_ms() > now_ms && state.ready.len() < tuning.call_records_max;
+            if waits || !state.replay.admits(now_ms) {
+                return;
+            }
+            let most = state.ready.len().min(tuning.call_records_max.max(1));
+            let subjects: Vec<Ticket> = state.ready.drain(..most).collect();
+            for subject in &subjects {
+                if let Some(entry) = self.subjects.get_mut(subject) {
+                    entry.ready = false;
+                }
+            }
+            let sent = self.send(at, shard, Kind::Replay, &subjects);
+            self.counts.replayed += sent.len() as u64;
+            for subject in subjects {
+                self.schedule(at, subject);
+            }
+        }
+    }
+
+    /// Sets when a subject is replayed; one that is about to be stays so.
+    pub(super) fn due_at(&mut self, subject: Ticket, due_ms: u64) {
+        let entry = self.subjects.entry(subject).or_default();
+        if entry.ready {
+            return;
+        }
+        if let Some(before) = entry.due_ms.replace(due_ms) {
+            self.due.remove(&(before, subject));
+        }
+        self.due.insert((due_ms, subject));
+    }
+
+    /// The subject has nothing to tell.
+    pub(super) fn forget(&mut self, subject: Ticket) {
+        let Some(entry) = self.subjects.get_mut(&subject) else { return };
+        if let Some(due_ms) = entry.due_ms.take() {
+            self.due.remove(&(due_ms, subject));
+        }
+        if entry.flights == 0
+            && !entry.ready
+            && !entry.asked
+            && entry.waiters.is_empty()
+            && entry.later.is_empty()
+        {
+            self.subjects.remove(&subject);
+        }
+    }
+
+    /// Forgets a subject that was only looked at.
+    pub(super) fn drop_if_idle(&mut self, subject: Ticket) {
+        let idle = |entry: &super::Entry| {
+            entry.due_ms.is_none()
+                && !entry.ready
+                && entry.sent.is_none()
+                && entry.refresh.is_none()
+        };
+        if self.subjects.get(&subject).is_some_and(idle) {
+            self.forget(subject);
+        }
+    }
+}
+
+impl ShardState {
+    /// When there is something to do for this shard.
+    pub(super) fn next_ms(&self, replays_in_flight_max: usize) -> Option<u64> {
+        let resend = self.resend.as_ref().map(Resend::next_ms);
+        let waits = !self.ready.is_empty() && self.replays_in_flight < replays_in_flight_max;
+        let ready = self.replay.next_ms().filter(|_| waits);
+        let ready = ready.map(|ready_ms| ready_ms.max(self.after_replay_ms()));
+        let token = self.used.then_some(self.next_token_ms);
+        [resend, ready, token].into_iter().flatten().min()
+    }
+
+    /// The earliest moment for another replay: those of one millisecond go together, unless none is
+    /// under way.
+    fn after_replay_ms(&self) -> u64 {
+        let under_way = self.replays_in_flight > 0;
+        self.replayed_ms.filter(|_| under_way).map_or(0, |sent_ms| sent_ms.saturating_add(1))
+    }
+}
+
+/// How long it takes to admit `cost` more, at the rate of this window so far.
+fn wait_ms(cost: u64, mine: u64, cells: &Cells<'_>, now: Now) -> u64 {
+    let start_ms = cells.sequence.saturating_mul(cells.window_ms);
+    let elapsed_ms = now.unix_ms().saturating_sub(start_ms).clamp(1, cells.window_ms);
+    let wait = u128::from(cost) * u128::from(elapsed_ms) / u128::from(mine.max(1));
+    u64::try_from(wait).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,279 @@
+//! Everything is mended, time passes, and what is left is compared with what happened.
+
+use tidegate_convergence::{Component, Record};
+
+use crate::decide::Stage;
+use crate::ghost::Side;
+use crate::node::{Ask, Caller, Process, START_MS};
+use crate::options::Fault;
+use crate::truth::{Cause, CellTruth, End, Name, Part};
+use crate::world::World;
+
+/// Within this time after everything is mended, everything admitted is recorded: a call that was
+/// lost times out after two seconds, a breaker opens for one, a loss is noticed within one and
+/// healed over another, a replay waits for two at most, and some of it comes one after the other.
+const WHOLE_MS: u64 = 10_000;
+/// What a probe may take: two round trips and what a breaker lets through.
+const PROBE_MS: u64 = 3_000;
+/// How often a process looks.
+const PROBES: u64 = 6;
+/// A probe's limit: above all others, so that a view that is full does not answer it unasked.
+const PROBE_LIMIT: u64 = 1 << 49;
+
+impl World {
+    /// The liveness phase and the audit.
+    pub(crate) fn heal_and_audit(&mut self) {
+        self.healed = true;
+        self.store.away_until_us = 0;
+        self.store.slow_until_us = 0;
+        self.store.refusals = 0;
+        for node in &mut self.nodes {
+            (node.offset_ms, node.cut_until_us, node.paused_until_us) = (0, 0, 0);
+        }
+        let mended_us = self.now_us;
+        self.note(&[9], || "everything is mended".to_owned());
+        while self.report.broken.is_none() {
+            self.run_until(self.now_us + 100_000);
+            let took_ms = (self.now_us - mended_us) / 1_000;
+            if self.is_clean() && took_ms >= 2_500 {
+                self.report.healed_ms = took_ms;
+                break;
+            }
+            if took_ms >= WHOLE_MS {
+                self.broken("liveness", || format!("not whole after {took_ms} ms"));
+            }
+        }
+        self.audit(false);
+        let calls = self.quiet_calls();
+        self.run_until(self.now_us + self.tuning.freshness.fresh_ms * 1_000 + 100_000);
+        self.check_quiet(calls);
+        // The first look brings back what the store lost alone, the second sees it.
+        self.probe(PROBES);
+        self.run_until(self.now_us + self.tuning.freshness.fresh_ms * 1_000);
+        let second_us = self.now_us;
+        // For as long as a cell can do without being asked about.
+        self.probe(PROBES + self.tuning.freshness.fresh_ms / self.tuning.retry_ms);
+        self.audit(true);
+        self.check_views(second_us);
+        self.explain();
+    }
+
+    fn is_clean(&self) -> bool {
+        self.nodes.iter().all(|node| {
+            node.process.as_ref().is_some_and(|process| {
+                !process.draining && process.region.is_clean() && process.callers.is_empty()
+            })
+        })
+    }
+
+    fn quiet_calls(&self) -> u64 {
+        let all = self.nodes.iter().filter_map(|node| node.process.as_ref());
+        all.map(|process| process.region.counts(&process.table).calls).sum()
+    }
+
+    /// With nothing to tell, a process asks each shard once a second who it is, and that is all.
+    fn check_quiet(&mut self, before: u64) {
+        let calls = self.quiet_calls() - before;
+        let seconds = self.tuning.freshness.fresh_ms / 1_000 + 2;
+        let most = seconds * 5 / 4 * u64::from(self.options.shards) * self.nodes.len() as u64;
+        if calls > most && self.report.broken.is_none() {
+            self.broken("quiet", || format!("{calls} calls with nothing to tell, at most {most}"));
+        }
+        for node in 0..self.nodes.len() {
+            self.with_running(node, |world, process| world.check_bounds(process));
+        }
+    }
+
+    fn with_running(&mut self, node: usize, work: impl FnOnce(&mut Self, &mut Process)) {
+        let process = self.nodes.get(node).and_then(|node| node.process.as_ref());
+        if let Some(number) = process.map(|process| process.number) {
+            self.with_process(node, number, work);
+        }
+    }
+
+    /// Every process looks at every subject once: views are only brought up to date by being used.
+    fn probe(&mut self, times: u64) {
+        // More than once, because an answer that takes longer than the deadline is none.
+        for _ in 0..times {
+            for node in 0..self.nodes.len() {
+                for subject in 0..self.options.kinds.len() {
+                    self.with_running(node, |world, process| {
+                        let deadline_us = world.now_us + world.tuning.deadline_ms * 1_000;
+                        let asks = vec![Ask { subject, limit: PROBE_LIMIT, cost: 0 }];
+                        let came = world.reading(process);
+                        let caller = Caller::new(asks, false, came, deadline_us);
+                        world.decide(process, caller, Stage::First);
+                        world.pump(process);
+                    });
+                }
+            }
+            self.run_until(self.now_us + self.tuning.retry_ms * 1_000 + 50_000);
+        }
+        self.run_until(self.now_us + PROBE_MS * 1_000);
+        if !self.is_clean() {
+            self.broken("liveness", || "not whole after the probes".to_owned());
+        }
+    }
+
+    /// The sequences of a subject that still count: the current one and the one before.
+    fn counting(&self, name: Name) -> bool {
+        let (subject, sequence) = name;
+        let window_ms = self.specs.get(subject).map_or(1, |spec| spec.window_ms);
+        let now = (START_MS + self.now_ms()) / window_ms;
+        sequence == now || sequence + 1 == now
+    }
+
+    /// The store holds all that it should of the cells that still count. A cell that it lost alone
+    /// is noticed by whoever asks for it.
+    fn audit(&mut self, probed: bool) {
+        for node in 0..self.nodes.len() {
+            self.with_running(node, |world, process| world.verify_all(process));
+        }
+        let cells: Vec<(Name, CellTruth)> = self
+            .truth
+            .cells
+            .iter()
+            .filter(|(name, cell)| {
+                let looked = probed && self.is_looked_at(**name);
+                self.counting(**name) && (looked || !cell.lost_alone)
+            })
+            .map(|(name, cell)| (*name, cell.clone()))
+            .collect();
+        let now_ms = self.now_ms();
+        for (name, cell) in cells {
+            self.report.audited += 1;
+            for part in &cell.parts {
+                let held = self.held(name, part);
+                // Those who live can send it: they must have.
+                let owed = part.end.is_none() && !part.carried && !cell.is_over(now_ms);
+                if owed && held != part.amount || held > part.amount {
+                    let part = *part;
+                    self.broken("convergence", || {
+                        format!("the store holds {held} of {name:?}, {part:?}, probed {probed}")
+                    });
+                }
+            }
+        }
+    }
+
+    /// Whether the probes were about it. After a jump of its clock a process does not ask for as
+    /// long as it is behind.
+    fn is_looked_at(&self, (subject, _): Name) -> bool {
+        subject < self.options.kinds.len() && !self.options.faults.has(Fault::Step)
+    }
+
+    /// What the store holds of a component.
+    fn held(&mut self, (subject, sequence): Name, part: &Part) -> u64 {
+        let Some(spec) = self.specs.get(subject) else { return 0 };
+        let (number, life) = part.owner;
+        let chance = crate::chance::mix(self.options.seed ^ (u64::from(number) << 40));
+        let incarnation = u128::from(number + 1) << 64 | u128::from(chance);
+        let record = Record {
+            subject: spec.digest,
+            window_ms: spec.window_ms,
+            sequence,
+            component: Component { incarnation, life },
+            total: 0,
+            previous_total: 0,
+        };
+        let now_ms = self.now_ms();
+        self.store.had(&record, now_ms).0
+    }
+
+    /// After the probes all views of a cell are what the store holds, and that is the truth unless
+    /// something of it was lost.
+    fn check_views(&mut self, since_us: u64) {
+        for node in 0..self.nodes.len() {
+            for subject in 0..self.options.kinds.len() {
+                self.with_running(node, |world, process| {
+                    world.check_view(process, subject, since_us);
+                });
+            }
+        }
+    }
+
+    fn check_view(&mut self, process: &mut Process, subject: usize, since_us: u64) {
+        self.check_registers(process, subject);
+        let Some(ghost) = process.ghosts.get(&subject) else { return };
+        // A new cell whose predecessor is known is not asked about for a while.
+        let asked = |side: &Side| {
+            side.asked_ms.is_some_and(|asked_ms| process.moment_us(asked_ms) >= since_us)
+        };
+        let both = asked(&ghost.current);
+        let one = both || asked(&ghost.previous);
+        let Some(spec) = self.specs.get(subject) else { return };
+        let (digest, now_ms, number) = (spec.digest, self.now_ms(), process.number);
+        let mut wrong = None;
+        let sides = [(ghost.sequence, &ghost.current), (ghost.sequence - 1, &ghost.previous)];
+        for (sequence, side) in sides {
+            let name = (subject, sequence);
+            let heard = if sequence == ghost.sequence { both } else { one };
+            if !heard || !self.counting(name) || !side.former.is_empty() {
+                continue;
+            }
+            self.report.compared += 1;
+            // A clock that stepped back leads a process to cells it has been in before, and it does
+            // not see what it admitted then.
+            if self.truth.amount(name, (number, ghost.life)) > side.mine {
+                continue;
+            }
+            let (view, held) = (side.mine + side.known, self.store.sum(digest, sequence, now_ms));
+            let cell = self.truth.cells.get(&name);
+            // Who carried something here by a jump of its clock tells of it when it pleases.
+            if cell.is_some_and(|cell| cell.parts.iter().any(|part| part.carried)) {
+                continue;
+            }
+            let lossy = cell.is_some_and(|cell| cell.lossy || cell.is_over(now_ms));
+            // After the loss of a single cell, one that does not ask tells of it late.
+            let late = cell.is_some_and(|cell| cell.lost_alone) && !self.is_looked_at(name);
+            if view < held && !late || view != held && !lossy {
+                let total = self.truth.total(name);
+                wrong = Some(format!("{name:?}: view {view}, store {held}, truth {total}"));
+            }
+        }
+        if let Some(what) = wrong {
+            self.broken("convergence", || format!("process {number}, {what}"));
+        }
+    }
+
+    /// Every unit that the store never had, or lost, has a cause. And no cell holds more than its
+    /// components could admit each for itself.
+    fn explain(&mut self) {
+        let cells: Vec<(Name, CellTruth)> =
+            self.truth.cells.iter().map(|(name, cell)| (*name, cell.clone())).collect();
+        for (name, cell) in cells {
+            let (total, most) =
+                (cell.total(), (cell.parts.len() as u64).saturating_mul(cell.limit));
+            if total > most {
+                self.broken("overshoot", || format!("{name:?} has {total}, at most {most}"));
+            }
+            for part in &cell.parts {
+                let counting = self.counting(name);
+                let held = if counting { self.held(name, part) } else { part.applied };
+                if held >= part.amount {
+                    continue;
+                }
+                let lost = part.amount - held;
+                let over = counting && cell.is_over(self.now_ms());
+                let cause = match part.end {
+                    _ if over => Some(Cause::Expired),
+                    _ if part.carried => Some(Cause::Renamed),
+                    Some(End::Crashed) if part.applied < part.amount => Some(Cause::Crashed),
+                    Some(End::Crashed | End::Drained) if cell.lossy => Some(Cause::DeadAndLost),
+                    Some(End::Evicted) if cell.lossy => Some(Cause::EvictedAndLost),
+                    Some(End::Left) => Some(Cause::Expired),
+                    Some(End::Renamed) => Some(Cause::Renamed),
+                    None if cell.lost_alone && !self.is_looked_at(name) => Some(Cause::LostAlone),
+                    _ => None,
+                };
+                let part = *part;
+                match cause {
+                    Some(cause) => *self.report.lost.entry(cause).or_default() += lost,
+                    None => self.broken("conservation", || {
+                        format!("{lost} of {name:?} are lost without a cause: {part:?}")
+                    }),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! What a process does between its table and the network: the driver of the state machine.
+
+use tidegate_convergence::{CallId, Effect, Outcome, ShardCall, StoreError, Waiter};
+use tidegate_limiter::planted::{self, Planted};
+
+use crate::decide::Stage;
+use crate::node::{Call, Process, number_of};
+use crate::options::Fault;
+use crate::world::{Answer, Event, World};
+
+/// Which call of which process.
+pub(crate) type Which = (usize, u32, CallId);
+
+impl World {
+    /// Does what the state machine asks for, until it asks for nothing.
+    pub(crate) fn pump(&mut self, process: &mut Process) {
+        loop {
+            self.flush(process);
+            if process.effects.is_empty() {
+                break;
+            }
+            for effect in std::mem::take(&mut process.effects) {
+                match effect {
+                    Effect::Wake { waiter, outcome } => self.wake(process, waiter, outcome),
+                    Effect::Reincarnate => self.reincarnate(process),
+                    Effect::Call { .. } => {}
+                }
+            }
+        }
+        let (node, number) = (process.node, process.number);
+        if process.take_woken() {
+            let at_us = self.now_us + self.scheduling.below(500);
+            self.queue.push(at_us, Event::Tick { node, number, timer: false });
+        }
+        let next_us = process.region.next_tick_ms().map(|next_ms| process.moment_us(next_ms));
+        if let Some(next_us) = next_us.map(|next_us| next_us.max(self.now_us + 1))
+            && process.timer_us.is_none_or(|timer_us| timer_us > next_us)
+        {
+            process.timer_us = Some(next_us);
+            self.queue.push(next_us, Event::Tick { node, number, timer: true });
+        }
+    }
+
+    /// Sends the calls that are to be made; the rest is left for later. At once, because they say
+    /// how things stand now.
+    pub(crate) fn flush(&mut self, process: &mut Process) -> Vec<CallId> {
+        process.region.take_effects(&mut process.effects);
+        let (mut rest, mut sent) = (Vec::new(), Vec::new());
+        for effect in std::mem::take(&mut process.effects) {
+            if let Effect::Call { id, call, timeout_ms } = effect {
+                self.send(process, id, call, timeout_ms);
+                sent.push(id);
+            } else {
+                rest.push(effect);
+            }
+        }
+        process.effects = rest;
+        sent
+    }
+
+    /// Nobody else has this process's identity. A clock that steps back leads it to cells that it
+    /// has been in before, and it must not take its own old totals for another's.
+    fn reincarnate(&mut self, process: &Process) {
+        let number = process.number;
+        self.broken("identity", || format!("process {number} met itself"));
+    }
+
+    /// A call goes out. What it says must be what the process admitted.
+    fn send(&mut self, process: &mut Process, id: CallId, call: ShardCall, timeout_ms: u64) {
+        let awaited = timeout_ms == self.tuning.deadline_ms && !call.records.is_empty();
+        let sent_ms = self.reading(process).monotonic_ms;
+        let (mut about, mut acked) = (Vec::new(), Vec::new());
+        for record in &call.records {
+            let subject = self.digests.get(&record.subject).copied().unwrap_or(usize::MAX);
+            self.check_record(process, subject, record);
+            let ghost = process.ghosts.get(&subject);
+            let era = ghost.map_or(0, |ghost| ghost.era);
+            let place = ghost.map_or((0, 0), |ghost| (ghost.turn, ghost.sequence));
+            about.push((subject, era, place));
+            acked.push(ghost.map_or((0, 0), |g| (g.current.acked, g.previous.acked)));
+            if awaited && !process.reads.insert((subject, era)) {
+                self.broken("one read", || format!("subject {subject} is read twice at once"));
+            }
+        }
+        let (node, number) = (process.node, process.number);
+        let records = call.records.len();
+        self.note(&[4, number.into(), records as u64], || {
+            let totals: Vec<_> = call.records.iter().map(|r| (r.total, r.previous_total)).collect();
+            format!("process {number} calls {id:?} awaited {awaited}: {about:?} {totals:?}")
+        });
+        let call = Call { call, sent_ms, awaited, about, acked };
+        process.calls.insert(id, call.clone());
+        self.check_calls(process);
+        let timeout = Event::Timeout { node, number, id };
+        self.queue.push(self.now_us + timeout_ms * 1_000, timeout);
+        self.travel(node, number, id, call);
+    }
+
+    /// A call crosses the network, once, twice or not at all.
+    fn travel(&mut self, node: usize, number: u32, id: CallId, call: Call) {
+        let twice = self.strikes(Fault::Duplicate, self.duplicate_permille);
+        for _ in 0..1 + u32::from(twice) {
+            if let Some(at_us) = self.arrival(node, 0) {
+                let call = Box::new(call.clone());
+                self.queue.push(at_us, Event::ToStore { node, number, id, call, delayed: false });
+            }
+        }
+    }
+
+    /// Whether something befalls a message.
+    fn strikes(&mut self, fault: Fault, permille: u64) -> bool {
+        let strikes = permille > 0 && !self.healed && self.network.below(1_000) < permille;
+        if strikes {
+            self.report.count(fault);
+        }
+        strikes
+    }
+
+    /// When a message arrives, if it does.
+    fn arrival(&mut self, node: usize, way: usize) -> Option<u64> {
+        let (low, high) = self.options.latency_us;
+        let mut takes_us = self.network.between(low, high);
+        if self.strikes(Fault::Delay, self.delay_permille) {
+            takes_us += self.network.skewed(5_000, 5_000_000);
+        }
+        let lost = self.strikes(Fault::Loss, self.loss_permille);
+        let reorder = self.options.faults.has(Fault::Reorder) && !self.healed;
+        let now_us = self.now_us;
+        let link = self.nodes.get_mut(node)?;
+        let mut at_us = now_us + takes_us;
+        if let Some(last_us) = link.arrivals_us.get_mut(way)
+            && !reorder
+        {
+            // A connection keeps the order.
+            at_us = at_us.max(*last_us + 1);
+            *last_us = at_us;
+        } else {
+            self.report.count(Fault::Reorder);
+        }
+        (!lost && link.cut_until_us <= now_us).then_some(at_us)
+    }
+
+    fn is_cut(&self, node: usize) -> bool {
+        self.nodes.get(node).is_none_or(|node| node.cut_until_us > self.now_us)
+    }
+
+    /// A call arrives at the store.
+    pub(crate) fn reach_store(&mut self, which: Which, call: Box<Call>, delayed: bool) {
+        let (node, number, id) = which;
+        if self.is_cut(node) {
+            return;
+        }
+        self.report.events += 1;
+        if self.store.away_until_us > self.now_us {
+            self.report.count(Fault::Away);
+            if self.store.away_answers {
+                let said = Err(StoreError::Unreachable("away".to_owned()));
+                self.answer(which, Answer { said, honest: None });
+            }
+            return;
+        }
+        if self.store.slow_until_us > self.now_us && !delayed {
+            self.report.count(Fault::Slow);
+            let at_us = self.now_us + self.network.between(1, self.store.slow_ms * 1_000);
+            self.queue.push(at_us, Event::ToStore { node, number, id, call, delayed: true });
+            return;
+        }
+        let mut refused = None;
+        if self.store.refusals > 0 {
+            self.store.refusals -= 1;
+            self.report.count(Fault::Refuse);
+            // All of it, or one record.
+            if call.call.records.len() < 2 || self.network.percent(50) {
+                let said = Err(StoreError::Refused("NOSCRIPT".to_owned()));
+                self.answer(which, Answer { said, honest: None });
+                return;
+            }
+            refused = Some(self.network.index(call.call.records.len()));
+        }
+        self.report.calls += 1;
+        let now_ms = self.now_ms();
+        for (at, record) in call.call.records.iter().enumerate() {
+            if refused != Some(at) {
+                self.apply(record, now_ms);
+            }
+        }
+        let said = self.store.call(&call, refused, now_ms);
+        self.check_store(&call.call, &said.honest);
+        self.note(&[5, number.into(), said.reply.replies.len() as u64], || {
+            format!("the store answers {id:?} of process {number}: {:?}", said.reply.replies)
+        });
+        self.answer(which, Answer { said: Ok(said.reply), honest: Some(said.honest) });
+    }
+
+    /// Notes what the store is about to record.
+    fn apply(&mut self, record: &tidegate_convergence::Record, now_ms: u64) {
+        let Some(subject) = self.digests.get(&record.subject).copied() else { return };
+        let owner = (number_of(record.component.incarnation), record.component.life);
+        let window_ms = self.specs.get(subject).map_or(0, |spec| spec.window_ms);
+        let [.., last] = *record.subject.as_bytes();
+        // Reckoned apart: three windows, and up to an eighth of one by the subject.
+        let life_ms = 3 * window_ms + window_ms * u64::from(last) / 2_048;
+        let times = (now_ms, life_ms);
+        self.truth.apply((subject, record.sequence), owner, record.total, times);
+        let previous = (subject, record.sequence.saturating_sub(1));
+        self.truth.apply(previous, owner, record.previous_total, times);
+    }
+
+    fn answer(&mut self, (node, number, id): Which, answer: Answer) {
+        if self.is_cut(node) {
+            return;
+        }
+        if let Some(at_us) = self.arrival(node, 1) {
+            let answer = Box::new(answer);
+            self.queue.push(at_us, Event::ToNode { node, number, id, answer });
+        }
+    }
+
+    /// An answer arrives at a node.
+    pub(crate) fn reach_node(&mut self, (node, number, id): Which, answer: Answer) {
+        if self.is_cut(node) {
+            return;
+        }
+        self.with_process(node, number, |world, process| {
+            // One that comes too late, or twice, finds nobody.
+            let Some(call) = process.calls.remove(&id) else { return };
+            world.report.events += 1;
+            world.note(&[6, number.into()], || format!("process {number} hears of {id:?}"));
+            world.forget_reads(process, &call);
+            match &answer.honest {
+                Some(honest) => world.hear(process, &call, honest),
+                None => world.hear_nothing(process, &call),
+            }
+            let now = world.reading(process).into();
+            process.region.replied(&process.table, id, answer.said, now);
+            for (subject, ..) in &call.about {
+                world.check_registers(process, *subject);
+            }
+            world.pump(process);
+            if process.draining {
+                world.queue.push(world.now_us, Event::Tick { node, number, timer: false });
+            }
+        });
+    }
+
+    fn forget_reads(&mut self, process: &mut Process, call: &Call) {
+        if call.awaited {
+            for (subject, era, _) in &call.about {
+                process.reads.remove(&(*subject, *era));
+            }
+        }
+    }
+
+    /// A read failed: for a while the region is not asked again.
+    fn hear_nothing(&self, process: &mut Process, call: &Call) {
+        let retry_ms = self.reading(process).monotonic_ms + self.tuning.retry_ms;
+        for (subject, era, _) in call.about.iter().filter(|_| call.awaited) {
+            if let Some(ghost) = process.ghosts.get_mut(subject).filter(|g| g.era == *era) {
+                ghost.retry_ms = ghost.retry_ms.max(retry_ms);
+            }
+        }
+    }
+
+    /// A call has taken too long.
+    pub(crate) fn time_out(&mut self, (node, number, id): Which) {
+        self.with_process(node, number, |world, process| {
+            let Some(call) = process.calls.remove(&id) else { return };
+            world.report.events += 1;
+            world.note(&[7, number.into()], || format!("process {number} gives {id:?} up"));
+            world.forget_reads(process, &call);
+            world.hear_nothing(process, &call);
+            let now = world.reading(process).into();
+            process.region.replied(&process.table, id, Err(StoreError::Timeout), now);
+            world.pump(process);
+        });
+    }
+
+    /// A process does what is due.
+    pub(crate) fn tick(&mut self, node: usize, number: u32, timer: bool) {
+        self.with_process(node, number, |world, process| {
+            if timer {
+                if process.timer_us != Some(world.now_us) && process.timer_us > Some(world.now_us) {
+                    return;
+                }
+                process.timer_us = None;
+            }
+            world.report.events += 1;
+            let now = world.reading(process).into();
+            process.region.tick(&process.table, now);
+            world.pump(process);
+        });
+        self.end_drain_if_clean(node, number);
+    }
+
+    /// A process that was asked to stop ends when it is clean: after a tick, because what was
+    /// admitted since the last one is not known to be dirty yet.
+    fn end_drain_if_clean(&mut self, node: usize, number: u32) {
+        let slot = self.nodes.get_mut(node);
+        let drained = slot.and_then(|node| {
+            node.process.take_if(|process| {
+                let here = process.number == number && process.draining;
+                here && process.callers.is_empty() && process.region.is_clean()
+            })
+        });
+        if let Some(mut process) = drained {
+            self.end_drain(&mut process);
+        }
+    }
+
+    /// A caller does not wait longer.
+    pub(crate) fn deadline(&mut self, node: usize, number: u32, waiter: Waiter, leaves: bool) {
+        self.with_process(node, number, |world, process| {
+            let Some(caller) = process.callers.remove(&waiter) else { return };
+            world.report.events += 1;
+            process.region.leave(waiter);
+            if planted::is(Planted::CancelledFlight) {
+                for id in &caller.leads {
+                    if let Some(call) = process.calls.remove(id) {
+                        world.forget_reads(process, &call);
+                    }
+                }
+            }
+            if leaves {
+                world.report.count(Fault::Leave);
+                world.give_back(process, &caller);
+            } else {
+                world.decide(process, caller, Stage::Last(None));
+            }
+            world.pump(process);
+        });
+    }
+
+    /// A caller's wait is over.
+    fn wake(&mut self, process: &mut Process, waiter: Waiter, outcome: Outcome) {
+        let Some(caller) = process.callers.remove(&waiter) else { return };
+        if outcome.look_again {
+            self.decide(process, caller, Stage::Again);
+        } else {
+            self.decide(process, caller, Stage::Last(Some(outcome.unheard)));
+        }
+    }
+}

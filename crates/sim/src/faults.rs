@@ -1,0 +1,310 @@
+//! What goes wrong, and when.
+
+use tidegate_convergence::Shard;
+
+use crate::node::Process;
+use crate::options::Fault;
+use crate::truth::End;
+use crate::world::{Event, World};
+
+/// Something goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    Cut {
+        node: usize,
+        for_us: u64,
+    },
+    Crash {
+        node: usize,
+    },
+    Drain {
+        node: usize,
+    },
+    Restart {
+        node: usize,
+    },
+    /// A process that was asked to stop has had enough time.
+    Kill {
+        node: usize,
+        number: u32,
+    },
+    Pause {
+        node: usize,
+        for_us: u64,
+    },
+    Step {
+        node: usize,
+        by_ms: i64,
+    },
+    Flush {
+        shard: Shard,
+    },
+    Snapshot {
+        shard: Shard,
+    },
+    Failover {
+        shard: Shard,
+    },
+    Evict,
+    Refuse {
+        calls: u32,
+    },
+    Slow {
+        for_us: u64,
+        by_ms: u64,
+    },
+    Away {
+        for_us: u64,
+        answers: bool,
+    },
+}
+
+/// How long a process that is asked to stop may take.
+const DRAIN_US: u64 = 6_000_000;
+
+impl World {
+    /// Draws when what goes wrong. Each kind draws from a stream of its own, so that leaving one
+    /// out does not move the others.
+    pub(crate) fn schedule_troubles(&mut self) {
+        let seed = self.options.seed;
+        for fault in self.options.faults.iter() {
+            self.faults = crate::Chance::new(seed, &fault.name());
+            if fault == Fault::Skew {
+                self.skew();
+                continue;
+            }
+            // Long runs have more of everything.
+            let most = 1 + self.options.safety_ms / 6_000;
+            for _ in 0..self.faults.between(1, most.max(2)) {
+                self.schedule_trouble(fault);
+            }
+        }
+    }
+
+    fn skew(&mut self) {
+        for node in &mut self.nodes {
+            let skew_ms = self.faults.skewed(1, 400).cast_signed();
+            node.offset_ms = if self.faults.percent(50) { skew_ms } else { -skew_ms };
+        }
+        self.report.count(Fault::Skew);
+    }
+
+    fn schedule_trouble(&mut self, fault: Fault) {
+        let at_us = self.faults.below(self.options.safety_ms * 1_000);
+        let node = self.faults.index(self.nodes.len());
+        let shard =
+            Shard(u16::try_from(self.faults.below(self.options.shards.into())).unwrap_or(0));
+        let chance = &mut self.faults;
+        let trouble = match fault {
+            Fault::Partition => Trouble::Cut { node, for_us: chance.skewed(10_000, 8_000_000) },
+            Fault::Crash => Trouble::Crash { node },
+            Fault::Drain => Trouble::Drain { node },
+            Fault::Pause => Trouble::Pause { node, for_us: chance.skewed(5_000, 5_000_000) },
+            Fault::Step => {
+                let by_ms = chance.skewed(10, 200_000).cast_signed();
+                Trouble::Step { node, by_ms: if chance.percent(50) { by_ms } else { -by_ms } }
+            }
+            Fault::Flush => Trouble::Flush { shard },
+            Fault::Failover => {
+                let lag_us = chance.skewed(1_000, 2_000_000);
+                let snapshot = Event::Trouble(Trouble::Snapshot { shard });
+                self.queue.push(at_us.saturating_sub(lag_us), snapshot);
+                Trouble::Failover { shard }
+            }
+            Fault::Evict => Trouble::Evict,
+            Fault::Refuse => {
+                Trouble::Refuse { calls: u32::try_from(chance.skewed(1, 8)).unwrap_or(1) }
+            }
+            Fault::Slow => {
+                let (for_us, by_ms) = (chance.skewed(50_000, 5_000_000), chance.skewed(2, 3_000));
+                Trouble::Slow { for_us, by_ms }
+            }
+            Fault::Away => {
+                let for_us = chance.skewed(50_000, 8_000_000);
+                Trouble::Away { for_us, answers: chance.percent(50) }
+            }
+            // These happen to single messages, requests or clocks.
+            _ => return,
+        };
+        self.queue.push(at_us, Event::Trouble(trouble));
+    }
+
+    /// Something goes wrong now. After everything was mended nothing does, but what was stopped
+    /// starts again.
+    pub(crate) fn trouble(&mut self, trouble: Trouble) {
+        let starts = matches!(trouble, Trouble::Restart { .. } | Trouble::Kill { .. });
+        if self.healed && !starts {
+            return;
+        }
+        self.report.events += 1;
+        self.note(&[2], || format!("{trouble:?}"));
+        let now_us = self.now_us;
+        match trouble {
+            Trouble::Cut { node, for_us } => {
+                self.report.count(Fault::Partition);
+                if let Some(node) = self.nodes.get_mut(node) {
+                    node.cut_until_us = node.cut_until_us.max(now_us + for_us);
+                }
+            }
+            Trouble::Pause { node, for_us } => {
+                self.report.count(Fault::Pause);
+                if let Some(node) = self.nodes.get_mut(node) {
+                    node.paused_until_us = node.paused_until_us.max(now_us + for_us);
+                }
+            }
+            Trouble::Step { node, by_ms } => {
+                self.report.count(Fault::Step);
+                if let Some(node) = self.nodes.get_mut(node) {
+                    node.offset_ms = node.offset_ms.saturating_add(by_ms);
+                }
+            }
+            Trouble::Crash { node } => self.crash(node),
+            Trouble::Kill { node, number } => self.kill(node, number),
+            Trouble::Drain { node } => self.begin_drain(node),
+            Trouble::Restart { node } => self.start(node),
+            Trouble::Flush { .. } | Trouble::Snapshot { .. } | Trouble::Failover { .. } => {
+                self.lose(trouble);
+            }
+            Trouble::Evict => self.evict(),
+            Trouble::Refuse { calls } => self.store.refusals += calls,
+            Trouble::Slow { for_us, by_ms } => {
+                (self.store.slow_until_us, self.store.slow_ms) = (now_us + for_us, by_ms);
+            }
+            Trouble::Away { for_us, answers } => {
+                self.store.away_until_us = now_us + for_us;
+                self.store.away_answers = answers;
+            }
+        }
+    }
+
+    /// A process is killed, and what the store does not have of it is gone.
+    fn crash(&mut self, node: usize) {
+        let process = self.nodes.get_mut(node).and_then(|node| node.process.take());
+        let Some(mut process) = process else { return };
+        self.verify_all(&mut process);
+        self.report.count(Fault::Crash);
+        self.bury(&process, End::Crashed);
+        self.restart_later(node);
+    }
+
+    /// A process that was asked to stop did not manage to.
+    fn kill(&mut self, node: usize, number: u32) {
+        let slot = self.nodes.get_mut(node);
+        let process =
+            slot.and_then(|node| node.process.take_if(|process| process.number == number));
+        let Some(mut process) = process else { return };
+        self.verify_all(&mut process);
+        self.bury(&process, End::Crashed);
+        self.restart_later(node);
+    }
+
+    fn restart_later(&mut self, node: usize) {
+        let after_us = self.faults.skewed(1_000, 3_000_000);
+        self.queue.push(self.now_us + after_us, Event::Trouble(Trouble::Restart { node }));
+    }
+
+    fn bury(&mut self, process: &Process, end: End) {
+        for (subject, ghost) in &process.ghosts {
+            let owner = (process.number, ghost.life);
+            self.truth.end((*subject, ghost.sequence), owner, end);
+            self.truth.end((*subject, ghost.sequence.saturating_sub(1)), owner, end);
+        }
+    }
+
+    fn begin_drain(&mut self, node: usize) {
+        let running = self.nodes.get(node).and_then(|node| node.process.as_ref());
+        let Some(number) = running.filter(|p| !p.draining).map(|p| p.number) else { return };
+        self.report.count(Fault::Drain);
+        self.with_process(node, number, |world, process| {
+            process.draining = true;
+            process.region.drain(world.reading(process).into());
+        });
+        self.queue.push(self.now_us, Event::Tick { node, number, timer: false });
+        let kill = Trouble::Kill { node, number };
+        self.queue.push(self.now_us + DRAIN_US, Event::Trouble(kill));
+    }
+
+    /// A process that was asked to stop ends when nothing is left to tell.
+    pub(crate) fn end_drain(&mut self, process: &mut Process) {
+        self.verify_all(process);
+        let number = process.number;
+        self.note(&[3], || format!("process {number} is drained"));
+        for (subject, ghost) in &process.ghosts {
+            let owner = (number, ghost.life);
+            let sides = [(ghost.sequence, &ghost.current), (ghost.sequence - 1, &ghost.previous)];
+            for (sequence, side) in sides {
+                let cell = self.truth.cells.get(&(*subject, sequence));
+                let part = cell.and_then(|cell| cell.parts.iter().find(|part| part.owner == owner));
+                let applied = part.map_or(0, |part| part.applied);
+                if part.is_none_or(|part| !part.carried) && applied < side.mine {
+                    let mine = side.mine;
+                    self.broken("drain", || {
+                        format!("process {number} ended clean, {applied} of {mine} recorded")
+                    });
+                }
+            }
+        }
+        self.bury(process, End::Drained);
+        self.restart_later(process.node);
+    }
+
+    /// The store loses a shard, or what a replica does not have of it.
+    fn lose(&mut self, trouble: Trouble) {
+        let specs = std::sync::Arc::clone(&self.specs);
+        let shards = self.options.shards;
+        let of = |shard| {
+            let specs = std::sync::Arc::clone(&specs);
+            move |(subject, _): (usize, u64)| {
+                specs.get(subject).is_some_and(|spec| Shard::of(spec.digest, shards) == shard)
+            }
+        };
+        match trouble {
+            Trouble::Flush { shard } => {
+                self.report.count(Fault::Flush);
+                self.store.memory.flush(shard);
+                self.truth.lose(of(shard), false);
+                self.allow_losses(shard, 1);
+            }
+            Trouble::Snapshot { shard } => {
+                let held = self.truth.cells.iter().map(|(name, cell)| (*name, cell.expires_ms));
+                let copy = (self.store.memory.clone(), held.collect());
+                self.store.replicas.insert(shard, copy);
+            }
+            Trouble::Failover { shard } => {
+                let Some((replica, expiries)) = self.store.replicas.remove(&shard) else { return };
+                self.report.count(Fault::Failover);
+                self.store.memory.fail_over(shard, &replica);
+                self.truth.lose(of(shard), false);
+                for (name, expires_ms) in expiries.into_iter().filter(|(name, _)| of(shard)(*name))
+                {
+                    if let Some(cell) = self.truth.cells.get_mut(&name) {
+                        cell.expires_ms = expires_ms;
+                    }
+                }
+                // A replica from before the shard had its token shows it twice: once by another
+                // token, once by another server.
+                self.allow_losses(shard, 2);
+            }
+            _ => {}
+        }
+    }
+
+    /// One loss, one resend: whoever notices more is mistaken. One that never heard of the shard,
+    /// and then hears what was said before and after in the wrong order, sees the loss once more.
+    fn allow_losses(&mut self, shard: Shard, losses: u64) {
+        for process in self.nodes.iter_mut().filter_map(|node| node.process.as_mut()) {
+            let strange = !process.shards_met.contains(&shard);
+            process.losses_max += losses + u64::from(strange);
+        }
+    }
+
+    /// The store loses one cell.
+    fn evict(&mut self) {
+        let names: Vec<_> = self.store.memory.names().collect();
+        let Some(name) = self.faults.of(&names) else { return };
+        self.report.count(Fault::Evict);
+        self.store.memory.evict(name);
+        let Some(subject) = self.digests.get(&name.subject).copied() else { return };
+        self.truth.lose(|lost| lost == (subject, name.sequence), true);
+    }
+}

@@ -1,0 +1,153 @@
+//! A node of the region, and the process that runs on it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tidegate_convergence::{CallId, Effect, Region, Shard, ShardCall, Tuning, Waiter};
+use tidegate_limiter::{Now, Options as TableOptions, Seed, Table, Ticket, Wake};
+
+use crate::chance::mix;
+use crate::ghost::{Ghost, Reading};
+use crate::options::Options;
+
+/// The wall clock when a run begins: the start of a minute.
+pub(crate) const START_MS: u64 = 1_700_000_040_000;
+
+/// Where processes run, one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Node {
+    pub(crate) process: Option<Process>,
+    /// How far its wall clock is from the truth.
+    pub(crate) offset_ms: i64,
+    pub(crate) cut_until_us: u64,
+    pub(crate) paused_until_us: u64,
+    /// When the last message of this connection arrives, there and here.
+    pub(crate) arrivals_us: [u64; 2],
+}
+
+/// One of the requests of a caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ask {
+    pub(crate) subject: usize,
+    pub(crate) limit: u64,
+    pub(crate) cost: u64,
+}
+
+/// A caller that waits for the region.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    pub(crate) asks: Vec<Ask>,
+    pub(crate) batch: bool,
+    /// The clocks when it came.
+    pub(crate) came: Reading,
+    pub(crate) deadline_us: u64,
+    /// Of whom it asked last.
+    pub(crate) needs: Vec<Ticket>,
+    /// The reads that were made for it.
+    pub(crate) leads: Vec<CallId>,
+    /// What a planted mistake has taken for it.
+    pub(crate) taken: bool,
+}
+
+impl Caller {
+    pub(crate) fn new(asks: Vec<Ask>, batch: bool, came: Reading, deadline_us: u64) -> Self {
+        let (needs, leads) = (Vec::new(), Vec::new());
+        Self { asks, batch, came, deadline_us, needs, leads, taken: false }
+    }
+}
+
+/// A call under way.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) call: ShardCall,
+    pub(crate) sent_ms: u64,
+    /// A caller waits for it.
+    pub(crate) awaited: bool,
+    /// Of each record: the subject, and the era, turn and sequence of its ghost.
+    pub(crate) about: Vec<(usize, u64, (u64, u64))>,
+    /// What had been acknowledged of both cells of each.
+    pub(crate) acked: Vec<(u64, u64)>,
+}
+
+/// One life of a limiter.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) number: u32,
+    pub(crate) node: usize,
+    pub(crate) table: Table,
+    pub(crate) region: Region,
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) callers: BTreeMap<Waiter, Caller>,
+    pub(crate) calls: BTreeMap<CallId, Call>,
+    /// Subjects that are being read, each with its era.
+    pub(crate) reads: BTreeSet<(usize, u64)>,
+    pub(crate) ghosts: BTreeMap<usize, Ghost>,
+    pub(crate) timer_us: Option<u64>,
+    pub(crate) draining: bool,
+    /// How many losses of the store it can have noticed.
+    pub(crate) losses_max: u64,
+    /// Shards that have answered it.
+    pub(crate) shards_met: BTreeSet<Shard>,
+    woken: Arc<AtomicBool>,
+    monotonic_base_ms: u64,
+}
+
+impl Process {
+    pub(crate) fn new(options: &Options, number: u32, node: usize, tuning: Tuning) -> Self {
+        let woken = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&woken);
+        let wake = Wake::new(move || flag.store(true, Ordering::Relaxed));
+        let chance = mix(options.seed ^ (u64::from(number) << 40));
+        let mut bytes = [7; 32];
+        bytes[..8].copy_from_slice(&chance.to_le_bytes());
+        let table = TableOptions::default()
+            .with_budget_bytes(options.table_bytes)
+            .with_freshness(tuning.freshness)
+            .with_wake(wake);
+        let incarnation = u128::from(number + 1) << 64 | u128::from(chance);
+        Self {
+            number,
+            node,
+            table: Table::new(table, Seed::from_bytes(bytes)),
+            region: Region::new(tuning, incarnation, options.shards),
+            effects: Vec::new(),
+            callers: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            reads: BTreeSet::new(),
+            ghosts: BTreeMap::new(),
+            timer_us: None,
+            draining: false,
+            losses_max: 0,
+            shards_met: BTreeSet::new(),
+            woken,
+            monotonic_base_ms: 10_000 + mix(chance) % 1_000_000_000,
+        }
+    }
+
+    /// Whether the table had something to tell since the last time.
+    pub(crate) fn take_woken(&self) -> bool {
+        self.woken.swap(false, Ordering::Relaxed)
+    }
+
+    pub(crate) fn reading(&self, now_us: u64, offset_ms: i64) -> Reading {
+        let unix_ms = (START_MS + now_us / 1_000).saturating_add_signed(offset_ms);
+        Reading { unix_ms, monotonic_ms: self.monotonic_base_ms + now_us / 1_000 }
+    }
+
+    /// The moment at which this process's monotonic clock shows `monotonic_ms`.
+    pub(crate) const fn moment_us(&self, monotonic_ms: u64) -> u64 {
+        monotonic_ms.saturating_sub(self.monotonic_base_ms) * 1_000
+    }
+}
+
+/// The number of the process with this incarnation.
+pub(crate) fn number_of(incarnation: u128) -> u32 {
+    u32::try_from(incarnation >> 64).unwrap_or(0).saturating_sub(1)
+}
+
+impl From<Reading> for Now {
+    fn from(reading: Reading) -> Self {
+        Self::new(reading.unix_ms, reading.monotonic_ms)
+    }
+}

@@ -1,0 +1,304 @@
+//! What a seed expands into: the fleet, its traffic, and what goes wrong.
+
+use std::fmt;
+
+use tidegate_convergence::Tuning;
+
+use crate::chance::Chance;
+
+/// A kind of fault. Each is switched on by half of the seeds, so that runs with one of them and
+/// runs with many both occur.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// Messages are lost.
+    Loss,
+    /// Messages arrive twice.
+    Duplicate,
+    /// Messages overtake each other.
+    Reorder,
+    /// Some messages take seconds.
+    Delay,
+    /// A node is cut off.
+    Partition,
+    /// A process is killed and another starts in its place.
+    Crash,
+    /// A process is asked to stop, and does so when everything is recorded.
+    Drain,
+    /// A node stands still for a while.
+    Pause,
+    /// Wall clocks disagree a little.
+    Skew,
+    /// A wall clock jumps.
+    Step,
+    /// A shard of the store loses everything.
+    Flush,
+    /// A replica that lags takes over.
+    Failover,
+    /// A store evicts single cells.
+    Evict,
+    /// The store answers with an error, once each time: a lost script, a store that loads.
+    Refuse,
+    /// The store takes its time.
+    Slow,
+    /// The store is away.
+    Away,
+    /// Identifiers come in floods, to tables with little memory.
+    Flood,
+    /// Callers go away while they wait.
+    Leave,
+}
+
+impl Fault {
+    /// All kinds.
+    pub const ALL: [Self; 18] = [
+        Self::Loss,
+        Self::Duplicate,
+        Self::Reorder,
+        Self::Delay,
+        Self::Partition,
+        Self::Crash,
+        Self::Drain,
+        Self::Pause,
+        Self::Skew,
+        Self::Step,
+        Self::Flush,
+        Self::Failover,
+        Self::Evict,
+        Self::Refuse,
+        Self::Slow,
+        Self::Away,
+        Self::Flood,
+        Self::Leave,
+    ];
+
+    /// Its name on a command line.
+    #[must_use]
+    pub fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
+
+    const fn bit(self) -> u32 {
+        1 << (self as u32)
+    }
+}
+
+/// Which kinds of fault are on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults(u32);
+
+impl Faults {
+    /// Whether a kind is on.
+    #[must_use]
+    pub const fn has(self, fault: Fault) -> bool {
+        self.0 & fault.bit() != 0
+    }
+
+    /// The same with one kind off.
+    #[must_use]
+    pub const fn without(self, fault: Fault) -> Self {
+        Self(self.0 & !fault.bit())
+    }
+
+    /// The same with one kind on.
+    #[must_use]
+    pub const fn with(self, fault: Fault) -> Self {
+        Self(self.0 | fault.bit())
+    }
+
+    /// The kinds that are on.
+    pub fn iter(self) -> impl Iterator<Item = Fault> {
+        Fault::ALL.into_iter().filter(move |fault| self.has(*fault))
+    }
+
+    /// Reads a list as [`Display`](fmt::Display) writes it.
+    #[must_use]
+    pub fn parse(list: &str) -> Option<Self> {
+        let mut faults = Self::default();
+        for name in list.split(',').filter(|name| !name.is_empty() && *name != "none") {
+            faults = faults.with(Fault::ALL.into_iter().find(|fault| fault.name() == name)?);
+        }
+        Some(faults)
+    }
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.iter().map(Fault::name).collect();
+        f.write_str(if names.is_empty() { "none" } else { "" })?;
+        f.write_str(&names.join(","))
+    }
+}
+
+/// How requests are spread over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traffic {
+    /// One after the other.
+    Steady,
+    /// All nodes at once, then nothing.
+    Burst,
+    /// As many as possible just before and after the end of a window.
+    Boundary,
+}
+
+/// A subject of the workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// The length of its windows.
+    pub window_ms: u64,
+    /// Its usual limit.
+    pub limit: u64,
+}
+
+/// What a seed expands into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The seed of all chance in the run.
+    pub seed: u64,
+    /// Nodes of the region.
+    pub nodes: usize,
+    /// Shards of the store.
+    pub shards: u16,
+    /// The subjects.
+    pub kinds: Vec<Kind>,
+    /// Most requests.
+    pub requests: u64,
+    /// How long the traffic and the faults last.
+    pub safety_ms: u64,
+    /// How requests are spread.
+    pub traffic: Traffic,
+    /// How many requests in a hundred are batches.
+    pub batch_percent: u64,
+    /// How many requests in a hundred have a second limit, twice the usual.
+    pub second_limit_percent: u64,
+    /// One way through the network, in microseconds: at least and at most.
+    pub latency_us: (u64, u64),
+    /// The memory of a table, in subjects, about.
+    pub table_bytes: usize,
+    /// How processes speak with the region: what they are shipped with, or less.
+    pub tuning: Tuning,
+    /// A request that waited is decided with the clock reading it came with, not with a new one.
+    pub late_readings: bool,
+    /// What goes wrong.
+    pub faults: Faults,
+    /// What is known to be wrong, and where it is excused, is not looked at: see `excuses` in the
+    /// oracles.
+    pub excuses: bool,
+    /// Registers and messages are compared one by one. Without it, only what a caller or an
+    /// operator could see is judged.
+    pub inside: bool,
+}
+
+impl Options {
+    /// What a seed expands into.
+    #[must_use]
+    pub fn of(seed: u64) -> Self {
+        let mut chance = Chance::new(seed, "options");
+        let faults = Fault::ALL.into_iter().fold(Faults::default(), |faults, fault| {
+            if chance.percent(50) { faults.with(fault) } else { faults }
+        });
+        // One run in eight is without any fault, one in eight has exactly one.
+        let faults = match chance.below(8) {
+            0 => Faults::default(),
+            1 => chance.of(&Fault::ALL).map_or(faults, |one| Faults::default().with(one)),
+            _ => faults,
+        };
+        let subjects = chance.between(2, 8);
+        let kinds = (0..subjects).map(|n| kind(&mut chance, n == 0)).collect();
+        let latency_us =
+            chance.of(&[(100, 800), (200, 3_000), (1_000, 12_000)]).unwrap_or((200, 3_000));
+        let traffic = chance.of(&[Traffic::Steady, Traffic::Burst, Traffic::Boundary]);
+        let flood = faults.has(Fault::Flood);
+        let table_bytes = usize::try_from(chance.skewed(12_000, 48_000)).unwrap_or(12_000);
+        Self {
+            seed,
+            nodes: usize::try_from(chance.between(1, 6)).unwrap_or(1),
+            shards: u16::try_from(chance.between(1, 3)).unwrap_or(1),
+            kinds,
+            requests: chance.between(2_300, 3_800),
+            safety_ms: chance.between(15_000, 45_000),
+            traffic: traffic.unwrap_or(Traffic::Steady),
+            batch_percent: chance.of(&[0, 5, 30]).unwrap_or(0),
+            second_limit_percent: chance.of(&[0, 0, 20]).unwrap_or(0),
+            latency_us,
+            table_bytes: if flood { table_bytes } else { 1 << 18 },
+            late_readings: chance.percent(50),
+            tuning: tuning(&mut chance),
+            faults,
+            excuses: true,
+            inside: true,
+        }
+    }
+
+    /// The command that repeats the run.
+    #[must_use]
+    pub fn command(&self) -> String {
+        let full = Self::of(self.seed);
+        let mut line = format!("cargo xtask sim --seed {}", self.seed);
+        let mut add = |differs: bool, name: &str, value: String| {
+            if differs {
+                line.push_str(&format!(" --{name} {value}"));
+            }
+        };
+        add(self.nodes != full.nodes, "nodes", self.nodes.to_string());
+        add(self.kinds != full.kinds, "subjects", self.kinds.len().to_string());
+        add(self.requests != full.requests, "requests", self.requests.to_string());
+        add(self.safety_ms != full.safety_ms, "ms", self.safety_ms.to_string());
+        add(self.batch_percent != full.batch_percent, "batches", self.batch_percent.to_string());
+        add(self.faults != full.faults, "faults", self.faults.to_string());
+        if !self.excuses {
+            line.push_str(" --no-excuses");
+        }
+        if !self.inside {
+            line.push_str(" --outside");
+        }
+        line
+    }
+}
+
+/// In one run of three, queues and calls are so small that what rarely happens happens often.
+fn tuning(chance: &mut Chance) -> Tuning {
+    let shipped = Tuning::default();
+    let call_records_max = chance.of(&[1, 3, 256]).unwrap_or(256);
+    let replays_in_flight_max = chance.of(&[1, 2, 8]).unwrap_or(8);
+    if chance.below(3) > 0 {
+        return shipped;
+    }
+    let refreshes_in_flight_max = chance.of(&[1, 4]).unwrap_or(4);
+    Tuning { call_records_max, replays_in_flight_max, refreshes_in_flight_max, ..shipped }
+}
+
+fn kind(chance: &mut Chance, first: bool) -> Kind {
+    // The first subject has a long window, so that its cells still count in the audit, and a small
+    // limit, so that something is denied.
+    let (windows, limits): (&[u64], &[u64]) = if first {
+        (&[30_000, 60_000], &[3, 10, 30, 100])
+    } else {
+        (&[1_000, 2_000, 5_000, 10_000, 30_000, 60_000], &[1, 3, 10, 30, 100, 1_000, 1_000_000])
+    };
+    Kind { window_ms: chance.of(windows).unwrap_or(60_000), limit: chance.of(limits).unwrap_or(10) }
+}
+
+impl fmt::Display for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed {}", self.seed)?;
+        writeln!(f, "nodes {}, shards {}, {:?} traffic", self.nodes, self.shards, self.traffic)?;
+        for (at, kind) in self.kinds.iter().enumerate() {
+            writeln!(f, "subject {at}: limit {} per {} ms", kind.limit, kind.window_ms)?;
+        }
+        writeln!(f, "requests {}, over {} ms", self.requests, self.safety_ms)?;
+        writeln!(
+            f,
+            "batches {} %, second limit {} %",
+            self.batch_percent, self.second_limit_percent
+        )?;
+        let (low, high) = self.latency_us;
+        writeln!(f, "latency {low} to {high} us, table {} bytes", self.table_bytes)?;
+        let Tuning { call_records_max, replays_in_flight_max, .. } = self.tuning;
+        writeln!(
+            f,
+            "{call_records_max} records in a call, {replays_in_flight_max} replays at once"
+        )?;
+        writeln!(f, "late readings: {}", self.late_readings)?;
+        write!(f, "faults: {}", self.faults)
+    }
+}

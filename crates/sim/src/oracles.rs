@@ -1,0 +1,274 @@
+//! What must hold after every event.
+
+use tidegate_convergence::{Record, ShardCall, ShardReply};
+
+use crate::ghost::Side;
+use crate::node::{Ask, Call, Process, number_of};
+use crate::options::Fault;
+use crate::truth::{End, Owner};
+use crate::world::World;
+
+/// Calls a shard may have under way that nobody waits for and that carry nothing: one a second, or
+/// one each 50 ms while it is suspected, each for two seconds.
+const QUESTIONS_MAX: usize = 48;
+
+impl World {
+    /// Looks whether a subject is still in the table; if not, its ghost ends with it. Only what is
+    /// recorded may be dropped, unless it has expired.
+    pub(crate) fn verify(&mut self, process: &mut Process, subject: usize) {
+        let Some(spec) = self.specs.get(subject) else { return };
+        let Some(ghost) = process.ghosts.get(&subject) else { return };
+        let Ok(request) = spec.request(Ask { subject, limit: 1, cost: 0 }) else { return };
+        let cell = process.table.cell(request.subject(), ghost.sequence);
+        if cell.is_some_and(|cell| cell.life() == ghost.life) {
+            return;
+        }
+        let idle_ms = self.reading(process).monotonic_ms.saturating_sub(ghost.turned_ms);
+        let expired = idle_ms >= 3 * spec.window_ms;
+        let sides = [(ghost.sequence, &ghost.current), (ghost.sequence - 1, &ghost.previous)];
+        let (owner, number) = ((process.number, ghost.life), process.number);
+        for (sequence, side) in sides {
+            let clean = side.acked >= side.mine;
+            let (mine, acked) = (side.mine, side.acked);
+            let end = if clean { End::Evicted } else { End::Left };
+            self.truth.end((subject, sequence), owner, end);
+            if !clean && !expired {
+                self.broken("eviction", || {
+                    format!("process {number} drops subject {subject}: {acked} of {mine} recorded")
+                });
+            }
+        }
+        self.report.evicted += 1;
+        process.ghosts.remove(&subject);
+    }
+
+    /// The same for all subjects.
+    pub(crate) fn verify_all(&mut self, process: &mut Process) {
+        let subjects: Vec<usize> = process.ghosts.keys().copied().collect();
+        for subject in subjects {
+            self.verify(process, subject);
+        }
+    }
+
+    /// An answer tells the ghosts what it tells the process.
+    pub(crate) fn hear(&mut self, process: &mut Process, call: &Call, honest: &ShardReply) {
+        process.shards_met.insert(call.call.shard);
+        let fresh_until_ms = call.sent_ms + self.tuning.freshness.fresh_ms;
+        for ((subject, era, place), reply) in call.about.iter().zip(&honest.replies) {
+            self.verify(process, *subject);
+            let (Some(ghost), Some(reply)) = (process.ghosts.get_mut(subject), reply) else {
+                continue;
+            };
+            if let Some(side) = ghost.side(*era, *place) {
+                side.hear(reply.current.sum, reply.current.recorded);
+                side.fresh_until_ms = side.fresh_until_ms.max(fresh_until_ms);
+                side.asked_ms = side.asked_ms.max(Some(call.sent_ms));
+            }
+            if let Some(side) =
+                ghost.side(*era, (place.0.saturating_sub(1), place.1.saturating_sub(1)))
+            {
+                side.hear(reply.previous.sum, reply.previous.recorded);
+            }
+        }
+    }
+
+    /// The registers of both cells hold what they should, and the view is a lower bound.
+    pub(crate) fn check_registers(&mut self, process: &mut Process, subject: usize) {
+        self.verify(process, subject);
+        let (Some(ghost), Some(spec)) = (process.ghosts.get(&subject), self.specs.get(subject))
+        else {
+            return;
+        };
+        let Ok(request) = spec.request(Ask { subject, limit: 1, cost: 0 }) else { return };
+        let owner = (process.number, ghost.life);
+        let mut wrong = None;
+        let sides = [(ghost.sequence, &ghost.current), (ghost.sequence - 1, &ghost.previous)];
+        for (sequence, side) in sides {
+            let Some(cell) = process.table.cell(request.subject(), sequence) else { continue };
+            let (mine, peers, claimed) = (cell.mine(), cell.peers(), cell.claimed());
+            let view = claimed + peers + cell.foreign();
+            let most = self.most(subject, owner, side, sequence);
+            if view > most || cell.confirmed() > self.most_of_all(subject, side, sequence) {
+                let confirmed = cell.confirmed();
+                let what = format!("view {view}, confirmed {confirmed}, truth {most}");
+                wrong = wrong.or(Some(("view above truth", what)));
+            } else if !self.options.inside {
+            } else if (mine, claimed) != (side.mine, side.mine) {
+                let what = format!("mine {mine}, claimed {claimed}, admitted {}", side.mine);
+                wrong = wrong.or(Some(("conservation", what)));
+            } else if peers != side.known {
+                let what = format!("peers {peers}, told {}", side.known);
+                wrong = wrong.or(Some(("knowledge", what)));
+            } else if cell.acked() > side.acked {
+                let what = format!("acked {}, recorded {}", cell.acked(), side.acked);
+                wrong = wrong.or(Some(("acknowledgement", what)));
+            }
+        }
+        if let Some((oracle, what)) = wrong {
+            let number = process.number;
+            self.broken(oracle, || format!("process {number}, subject {subject}: {what}"));
+        }
+    }
+
+    /// The most that a process can know of a cell: what it admitted, and what the others admitted
+    /// under any name the cell had.
+    pub(crate) fn most(&self, subject: usize, owner: Owner, side: &Side, sequence: u64) -> u64 {
+        let others = side.names(sequence).map(|name| {
+            let name = (subject, name);
+            self.truth.total(name).saturating_sub(self.truth.amount(name, owner))
+        });
+        side.mine + others.max().unwrap_or(0)
+    }
+
+    fn most_of_all(&self, subject: usize, side: &Side, sequence: u64) -> u64 {
+        side.names(sequence).map(|name| self.truth.total((subject, name))).max().unwrap_or(0)
+    }
+
+    /// A call says what was admitted.
+    pub(crate) fn check_record(&mut self, process: &mut Process, subject: usize, record: &Record) {
+        self.verify(process, subject);
+        let Some(ghost) = process.ghosts.get(&subject) else {
+            let number = process.number;
+            self.broken("record", || format!("process {number} sends of a dropped {subject}"));
+            return;
+        };
+        if !self.options.inside {
+            return;
+        }
+        let said = (record.sequence, record.total, record.previous_total);
+        let meant = (ghost.sequence, ghost.current.mine, ghost.previous.mine);
+        let component = (number_of(record.component.incarnation), record.component.life);
+        let owner = (process.number, ghost.life);
+        if said != meant || component != owner {
+            self.broken("record", || {
+                format!("{owner:?} sends {said:?} as {component:?}, admitted {meant:?}")
+            });
+        }
+    }
+
+    /// The store holds what was recorded: never more, and less only if it lost something.
+    pub(crate) fn check_store(&mut self, call: &ShardCall, honest: &ShardReply) {
+        for (record, reply) in call.records.iter().zip(&honest.replies) {
+            let Some(subject) = self.digests.get(&record.subject).copied() else { continue };
+            let Some(reply) = reply else { continue };
+            let before = record.sequence.saturating_sub(1);
+            for (sequence, reply) in [(record.sequence, reply.current), (before, reply.previous)] {
+                let Some(cell) = self.truth.cells.get(&(subject, sequence)) else {
+                    if reply.sum > 0 {
+                        let sum = reply.sum;
+                        self.broken("inflation", || format!("{sum} in a cell of nobody"));
+                    }
+                    continue;
+                };
+                let (sum, total, applied) = (reply.sum, cell.total(), cell.applied());
+                if sum > total || sum > applied || !cell.lossy && sum < applied {
+                    let oracle = if sum < applied { "store" } else { "inflation" };
+                    self.broken(oracle, || {
+                        format!("({subject}, {sequence}) holds {sum} of {applied} of {total}")
+                    });
+                }
+            }
+        }
+    }
+
+    /// INV-33: what is under way is bounded.
+    pub(crate) fn check_calls(&mut self, process: &Process) {
+        let (mut replays, mut questions) = (0, 0);
+        for call in process.calls.values().filter(|call| !call.awaited) {
+            if call.call.records.is_empty() {
+                questions += 1;
+            } else {
+                replays += 1;
+            }
+        }
+        let shards = usize::from(self.options.shards);
+        let replays_max = shards * self.tuning.replays_in_flight_max;
+        if replays > replays_max || questions > QUESTIONS_MAX * shards {
+            self.broken("calls", || format!("{replays} replays, {questions} questions under way"));
+        }
+    }
+
+    /// INV-32, INV-33: memory and queues are bounded, and nobody sees more losses than there were.
+    pub(crate) fn check_bounds(&mut self, process: &mut Process) {
+        self.verify_all(process);
+        self.check_prompt(process);
+        let (bytes, budget) = (process.table.accounted_bytes(), self.options.table_bytes);
+        if bytes > budget {
+            self.broken("memory", || format!("{bytes} bytes of {budget}"));
+        }
+        let counts = process.region.counts(&process.table);
+        let carried: usize = process.calls.values().map(|call| call.about.len()).sum();
+        // Those that expired, and gave their place to others, leave when they are due.
+        let most = 2 * self.subjects_max() as u64 + carried as u64 + counts.asked;
+        if counts.dirty > most {
+            let dirty = counts.dirty;
+            self.broken("queue", || format!("{dirty} subjects to tell of, {most} exist"));
+        }
+        let were = process.losses_max;
+        if counts.losses > were {
+            let (seen, number) = (counts.losses, process.number);
+            self.broken("losses", || format!("process {number} saw {seen} losses of {were}"));
+        }
+        let now_ms = self.now_ms();
+        let stale = self.truth.cells.iter().find(|((subject, sequence), cell)| {
+            let Some(spec) = self.specs.get(*subject) else { return false };
+            let over = cell.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms);
+            over && self.store.sum(spec.digest, *sequence, now_ms) > 0
+        });
+        if let Some((name, _)) = stale {
+            let name = *name;
+            self.broken("ttl", || format!("the store still holds {name:?}"));
+        }
+    }
+
+    fn subjects_max(&self) -> usize {
+        let bytes = self.options.table_bytes;
+        tidegate_limiter::Options::default().with_budget_bytes(bytes).subjects_max()
+    }
+
+    /// Where nothing is broken, what is admitted is recorded within the time a replay may
+    /// wait, one that failed included; so that what the others do not know is at most what was
+    /// admitted in that time and a round trip.
+    pub(crate) fn check_prompt(&mut self, process: &mut Process) {
+        if !self.is_calm() {
+            return;
+        }
+        let (now_us, number) = (self.now_us, process.number);
+        let most_us = (self.tuning.replay_max_ms + self.tuning.replay_min_ms) * 1_000 + 100_000;
+        let mut late = None;
+        for (subject, ghost) in &mut process.ghosts {
+            let owner = (number, ghost.life);
+            let before = ghost.sequence - 1;
+            let sides = [(ghost.sequence, &mut ghost.current), (before, &mut ghost.previous)];
+            for (sequence, side) in sides {
+                let cell = self.truth.cells.get(&(*subject, sequence));
+                let part = cell.and_then(|cell| cell.parts.iter().find(|part| part.owner == owner));
+                let applied = part.map_or(0, |part| part.applied);
+                if side.untold.is_some_and(|(total, _)| total <= applied) {
+                    side.untold = None;
+                }
+                if side.mine > applied {
+                    let (_, since_us) = *side.untold.get_or_insert((side.mine, now_us));
+                    late = late.or((now_us - since_us > most_us).then_some((*subject, sequence)));
+                }
+            }
+        }
+        if let Some(name) = late {
+            self.broken("promptness", || format!("process {number} has not told of {name:?}"));
+        }
+    }
+
+    /// Whether nothing keeps calls from being answered.
+    fn is_calm(&self) -> bool {
+        let harmless = [Fault::Flood, Fault::Leave, Fault::Skew, Fault::Reorder, Fault::Duplicate];
+        self.options.faults.iter().all(|fault| harmless.contains(&fault))
+    }
+
+    /// A new subject may be refused only if the memory is nearly full.
+    pub(crate) fn check_refused(&mut self, process: &Process) {
+        let (subjects, most) = (process.table.subjects(), self.subjects_max());
+        if subjects + most / 16 + 1 < most {
+            self.broken("refused", || format!("no room with {subjects} subjects of {most}"));
+        }
+    }
+}

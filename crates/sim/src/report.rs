@@ -1,0 +1,79 @@
+//! What a run came to.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::chance::mix;
+use crate::options::Fault;
+use crate::truth::Cause;
+
+/// A promise that was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which oracle saw it.
+    pub oracle: &'static str,
+    /// What it saw.
+    pub what: String,
+    /// When, in virtual microseconds.
+    pub at_us: u64,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{}] at {} us: {}", self.oracle, self.at_us, self.what)
+    }
+}
+
+/// What a run came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Events that did something.
+    pub events: u64,
+    /// Requests admitted; items of a batch count each.
+    pub admitted: u64,
+    /// Requests denied by their limit.
+    pub denied: u64,
+    /// Requests refused for want of memory.
+    pub refused: u64,
+    /// Requests decided without a region that should have been asked.
+    pub degraded: u64,
+    /// Calls that the store answered.
+    pub calls: u64,
+    /// Subjects dropped from a table.
+    pub evicted: u64,
+    /// How often each kind of fault struck.
+    pub faults: BTreeMap<Fault, u64>,
+    /// Admitted cost that the store does not have, by cause.
+    pub lost: BTreeMap<Cause, u64>,
+    /// The largest share of its limit that was admitted to a cell, in thousandths.
+    pub worst_permille: u64,
+    /// How long the region took to be whole after everything was mended, in milliseconds.
+    pub healed_ms: u64,
+    /// Cells that the last audit compared.
+    pub audited: u64,
+    /// Views that it compared with them.
+    pub compared: u64,
+    /// The first broken promise.
+    pub broken: Option<Violation>,
+    /// A hash of everything that happened, in order.
+    pub trace: u64,
+}
+
+impl Report {
+    /// Adds numbers to the hash.
+    pub(crate) fn note(&mut self, words: &[u64]) {
+        for word in words {
+            self.trace = mix(self.trace.rotate_left(7) ^ word);
+        }
+    }
+
+    pub(crate) fn count(&mut self, fault: Fault) {
+        *self.faults.entry(fault).or_default() += 1;
+    }
+
+    /// A run that exercised nothing proves nothing.
+    #[must_use]
+    pub fn is_vacuous(&self) -> bool {
+        self.admitted == 0 || self.denied == 0 || self.calls == 0 || self.compared == 0
+    }
+}
