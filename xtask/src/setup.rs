@@ -33,11 +33,20 @@ pub(crate) const VALGRIND: Need = Need {
     why: "`bench decide --callgrind` counts with it",
 };
 
+/// The tests of the drivers start servers of their own; a Sentinel is the same program.
+pub(crate) const REDIS: Need = Need {
+    binary: "redis-server",
+    package: "redis-server",
+    why: "the tests of the drivers start private servers",
+};
+
 /// Everything any command may need.
-const ALL: [&Need; 2] = [&CXX, &VALGRIND];
+const ALL: [&Need; 3] = [&CXX, &VALGRIND, &REDIS];
 
 /// Installs the packages named by its arguments. Packages that bring a service start it unless
-/// `policy-rc.d` forbids it; a policy that is already there is left alone.
+/// `policy-rc.d` forbids it; a policy that is already there is left alone. What it let start is
+/// stopped, and does not start at the next boot: none of these packages was here before, and tests
+/// start servers of their own.
 const INSTALL: &str = r#"
 set -eu
 policy=/usr/sbin/policy-rc.d
@@ -50,6 +59,15 @@ fi
 export DEBIAN_FRONTEND=noninteractive
 apt-get update
 apt-get install -y --no-install-recommends "$@"
+for package in "$@"; do
+    if [ -e "/lib/systemd/system/$package.service" ] && command -v systemctl > /dev/null; then
+        systemctl disable "$package.service" > /dev/null 2>&1 || true
+        systemctl stop "$package.service" > /dev/null 2>&1 || true
+    elif [ -e "/etc/init.d/$package" ]; then
+        update-rc.d "$package" disable > /dev/null 2>&1 || true
+        "/etc/init.d/$package" stop > /dev/null 2>&1 || true
+    fi
+done
 "#;
 
 /// `cargo xtask setup`.
@@ -174,7 +192,7 @@ mod tests {
     #[test]
     fn the_advice_is_one_line() {
         let line = advice(&ALL);
-        assert!(line.ends_with("--no-install-recommends g++ valgrind"));
+        assert!(line.ends_with("--no-install-recommends g++ valgrind redis-server"));
         assert_eq!(line.lines().count(), 1);
     }
 

@@ -1,6 +1,9 @@
 //! The drivers of the stores: the only crate that may name Redis, MySQL or SQLite.
 //!
-//! It holds no driver yet: one process needs none. What a regional store has to do is written
-//! down as [`MemoryRegion`], which every driver is tested against.
+//! What a regional store has to do is written down as [`MemoryRegion`]; every driver is tested to
+//! give the same replies. [`RedisStore`] is the driver for Redis and Valkey.
 
+pub mod redis;
+
+pub use redis::{RedisConfig, RedisStore};
 pub use tidegate_convergence::MemoryRegion;

@@ -3,14 +3,17 @@
 use super::Finding;
 
 /// What a crate may depend on among ours.
-const ARROWS: [(&str, &[&str]); 6] = [
+const ARROWS: [(&str, &[&str]); 7] = [
     ("limiter", &[]),
     ("convergence", &["limiter"]),
     ("stores", &["limiter", "convergence"]),
     ("tidegate", &["limiter", "convergence", "stores"]),
     ("server", &["limiter", "convergence", "stores", "tidegate"]),
     ("sim", &["limiter", "convergence"]),
+    ("lab", &[]),
 ];
+/// What only tests may depend on; the arrows do not concern them there.
+const TESTS_ONLY: &str = "lab";
 /// The limiter decides; it does not wait, store, serialise or draw lots.
 const LIMITER_NEVER: [&str; 6] = ["tokio", "serde", "rand", "redis", "sqlx", "hyper"];
 /// More than this and the limiter is no longer small.
@@ -57,7 +60,7 @@ pub(super) fn arrows(path: &str, text: &str) -> Vec<Finding> {
 fn judge(name: &str, allowed: &[&str], table: Table, dependency: &str) -> Option<String> {
     let known = |(crate_name, _): &&(&str, &[&str])| package(crate_name) == dependency;
     if let Some((ours, _)) = ARROWS.iter().find(known) {
-        let fine = allowed.contains(ours);
+        let fine = allowed.contains(ours) || (*ours == TESTS_ONLY && table == Table::Dev);
         return (!fine).then(|| format!("`{name}` must not depend on `{ours}`"));
     }
     if table == Table::Dev {
@@ -144,6 +147,8 @@ mod tests {
         assert_eq!(count("limiter", "[dev-dependencies]\ntidegate = { path = \"x\" }\n"), 1);
         assert_eq!(count("server", "[dependencies.tidegate-sim]\nworkspace = true\n"), 1);
         assert_eq!(count("elsewhere", ""), 1);
+        assert_eq!(count("stores", "[dev-dependencies]\ntidegate-lab.workspace = true\n"), 0);
+        assert_eq!(count("stores", "[dependencies]\ntidegate-lab.workspace = true\n"), 1);
     }
 
     #[test]

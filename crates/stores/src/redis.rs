@@ -1,0 +1,191 @@
+//! A region in Redis or Valkey: one server, one that Sentinels watch, or a cluster.
+//!
+//! Promises: the replies are those of [`MemoryRegion`](crate::MemoryRegion); a call is one round
+//! trip, whatever it carries; a record that is refused does not harm its neighbours; every key has
+//! a time to live from its first write on, and holds no text of a user; nothing is sent twice
+//! unless the server said that it did not execute it. The store comes back by itself.
+//! Refuses: totals of 2^53 and above, which Lua cannot count exactly: their reply is `None`.
+//! Fails: at once with `Unreachable` while there is no connection, with `Refused` when the server
+//! says no to everything, and with `Timeout` after two seconds without an answer. The caller keeps
+//! the time; its time-out is much shorter.
+//!
+//! # Keys
+//!
+//! `tg:1:{<shard>}:<digest>:<sequence>` is a cell, `tg:1:{<shard>}:token` the shard's token. One
+//! server is one shard; a cluster has 64, each in one slot.
+//!
+//! # The user
+//!
+//! Tidegate needs no more than this ([`ACL`]):
+//!
+//! ```text
+#![doc = concat!("user tidegate on >secret ~tg:* ", acl!())]
+//! ```
+//!
+//! # The server
+//!
+//! Redis 6.2 or newer, or Valkey. `maxmemory-policy` should be `noeviction`: what is evicted is
+//! counted again only if a living process remembers it. [`RedisStore::check`] looks at all that.
+
+/// What the user may do; a macro, because the documentation shows the same text.
+macro_rules! acl {
+    () => {
+        "resetchannels -@all +evalsha +script|load +info +cluster|slots \
+         +get +set +pexpire +hmget +hget +hset +hincrby +hlen"
+    };
+}
+use acl;
+
+mod check;
+mod cluster;
+mod config;
+mod info;
+mod jitter;
+mod link;
+mod open;
+mod script;
+mod sentinel;
+mod work;
+
+use std::fmt;
+
+use tidegate_convergence::{Calling, RegionalStore, Shard, ShardCall, ShardReply, StoreError};
+
+pub use check::{NodeReport, Report, Warning};
+pub use config::{Address, ConfigError, Login, Password, RedisConfig, Tls, Topology};
+
+use cluster::Cluster;
+use link::{Link, unreachable};
+use open::{Access, Opener, Target};
+use script::Script;
+use work::Work;
+
+/// The rights that a user of Redis 7 or newer needs, as they stand in an ACL line after the name,
+/// the password and the keys. `cluster|slots` only for a cluster.
+pub const ACL: &str = acl!();
+
+/// How often the commands of one call are sent that were not executed: once, once more when the
+/// shard has moved, and once more when the server does not know the script.
+const ROUNDS: usize = 3;
+
+/// A regional store in Redis.
+///
+/// Nothing is connected before the first call. Must be used inside a tokio runtime.
+///
+/// ```
+/// use tidegate_convergence::{RegionalStore, Shard, ShardCall, Token};
+/// use tidegate_stores::{RedisConfig, RedisStore};
+///
+/// # let server = tidegate_lab::RedisServer::start()?;
+/// # let url = server.url();
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let store = RedisStore::new(RedisConfig::parse(&url)?, 42)?;
+/// let (shard, proposal) = (Shard(0), Token(7));
+/// let call = ShardCall { shard, proposal, identify: true, records: vec![] };
+/// assert_eq!(store.call(&call).await?.token, Token(7));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct RedisStore {
+    script: Script,
+    route: Route,
+}
+
+/// Where the calls of a shard go.
+enum Route {
+    One(Link),
+    Cluster(Cluster),
+}
+
+impl RedisStore {
+    /// A store that is not connected yet. The seed makes the waits between attempts to connect
+    /// differ from those of other processes: take it from a random source.
+    ///
+    /// # Errors
+    /// When the configuration makes no sense.
+    pub fn new(config: RedisConfig, seed: u64) -> Result<Self, ConfigError> {
+        config.check()?;
+        let access = Access::new(&config);
+        let script = Script::new(&config.prefix);
+        let one = |target| Route::One(Link::new(Opener::new(access.clone(), target), seed));
+        let to_sentinels = Access::to_sentinels(&config);
+        let route = match config.topology {
+            Topology::Standalone(address) => one(Target::Fixed(address)),
+            Topology::Sentinel { master, nodes } => {
+                one(Target::master(master, &nodes, &to_sentinels, seed))
+            }
+            Topology::Cluster { nodes } => Route::Cluster(Cluster::new(access, nodes, seed)),
+        };
+        Ok(Self { script, route })
+    }
+
+    async fn send(&self, call: &ShardCall) -> Result<ShardReply, StoreError> {
+        // As in the model: a shard that does not exist is the last one.
+        let shard = call.shard.min(Shard(self.shards().saturating_sub(1)));
+        let mut work = Work::new(call, shard);
+        for _ in 0..ROUNDS {
+            let link = self.route.link(shard).await?;
+            let answered = link.ask(work.commands(&self.script)).await;
+            let answered = answered.inspect_err(|_| self.route.doubt())?;
+            let advice = work.take(&answered.values);
+            if advice.doubt {
+                self.route.doubt();
+            }
+            if let Some(owner) = advice.moved {
+                self.route.moved(shard, owner);
+            }
+            if advice.replica {
+                // Whatever it answered is old. Who is the master must be asked again.
+                let why = unreachable("the server is a replica");
+                link.leave(&answered, &why);
+                self.route.doubt();
+                return Err(why);
+            }
+            if !work.is_open() {
+                break;
+            }
+        }
+        work.finish()
+    }
+}
+
+impl Route {
+    async fn link(&self, shard: Shard) -> Result<Link, StoreError> {
+        match self {
+            Self::One(link) => Ok(link.clone()),
+            Self::Cluster(cluster) => cluster.link(shard).await,
+        }
+    }
+
+    fn doubt(&self) {
+        if let Self::Cluster(cluster) = self {
+            cluster.doubt();
+        }
+    }
+
+    fn moved(&self, shard: Shard, owner: Address) {
+        if let Self::Cluster(cluster) = self {
+            cluster.moved(shard, owner);
+        }
+    }
+}
+
+impl RegionalStore for RedisStore {
+    fn shards(&self) -> u16 {
+        match self.route {
+            Route::One(_) => 1,
+            Route::Cluster(_) => cluster::SHARDS,
+        }
+    }
+
+    fn call<'a>(&'a self, call: &'a ShardCall) -> Calling<'a> {
+        Box::pin(self.send(call))
+    }
+}
+
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisStore").field("shards", &self.shards()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,243 @@
+//! The one script: how records become a command, and an answer replies.
+
+use std::fmt::Write;
+
+use redis::{Cmd, ServerError, Value};
+use tidegate_convergence::{CellReply, Record, Reply, Shard, Token};
+
+/// The script itself. Its head says what it takes and returns.
+const RECORD: &str = include_str!("record.lua");
+/// The version of the keys: another meaning of what they hold would be another number.
+const KEY_VERSION: u8 = 1;
+/// A day: much longer than any pause between two calls that identify, so that the token of a shard
+/// in use never expires; short enough that an abandoned prefix cleans itself up.
+pub(super) const TOKEN_LIFE_MS: u64 = 24 * 60 * 60 * 1_000;
+/// The largest total that Lua, whose numbers are doubles, can compare and subtract exactly.
+pub(super) const TOTAL_MAX: u64 = (1 << 53) - 1;
+/// A century. Redis refuses a time to live that does not fit its clock, and would do so after the
+/// write; the longest window has 31 days.
+const LIFE_MAX_MS: u64 = 100 * 366 * 24 * 60 * 60 * 1_000;
+
+/// How many records one execution takes. The token and the start of an execution cost as much as
+/// half a record, so that more would save little; and nobody else is served meanwhile: at 2 to 6 us
+/// for a record that is up to 200.
+pub(super) const RECORDS_MAX: usize = 32;
+
+/// The script and the names of its keys.
+#[derive(Debug)]
+pub(super) struct Script {
+    prefix: String,
+    sha1: String,
+}
+
+/// What one execution of the script answered.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Answer {
+    pub(super) token: Token,
+    /// One for each record, in order.
+    pub(super) records: Vec<Result<Held, ServerError>>,
+}
+
+/// What the store holds of both cells of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    current: HeldCell,
+    previous: HeldCell,
+}
+
+/// What the store holds of one cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct HeldCell {
+    /// After the record.
+    sum: u64,
+    /// The component's total before it.
+    had: u64,
+    /// After it.
+    components: u32,
+}
+
+/// What all executions of a call have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Common {
+    pub(super) shard: Shard,
+    pub(super) proposal: Token,
+    pub(super) token_life_ms: u64,
+    pub(super) renew: bool,
+}
+
+impl Script {
+    pub(super) fn new(prefix: &str) -> Self {
+        let sha1 = redis::Script::new(RECORD).get_hash().to_owned();
+        Self { prefix: prefix.to_owned(), sha1 }
+    }
+
+    /// The command that makes a server know the script.
+    pub(super) fn load() -> Cmd {
+        let mut command = redis::cmd("SCRIPT");
+        command.arg("LOAD").arg(RECORD);
+        command
+    }
+
+    /// The command for up to [`RECORDS_MAX`] records; without any it asks only for the token.
+    pub(super) fn run<'a, I>(&self, common: &Common, records: I) -> Cmd
+    where
+        I: Iterator<Item = &'a Record> + Clone,
+    {
+        let start = self.start(common.shard);
+        let mut keys = vec![format!("{start}token")];
+        for record in records.clone() {
+            let digest = hex(record.subject.as_bytes());
+            // Sequence 0 has none before it: this is itself then.
+            for sequence in [record.sequence, record.sequence.saturating_sub(1)] {
+                keys.push(format!("{start}{digest}:{sequence}"));
+            }
+        }
+        let mut command = self.run_on(&keys);
+        command.arg(&common.proposal.0.to_be_bytes());
+        command.arg(common.token_life_ms).arg(u64::from(common.renew));
+        for record in records {
+            let mut component = [0; 24];
+            let incarnation = record.component.incarnation.to_be_bytes().into_iter();
+            let name = incarnation.chain(record.component.life.to_be_bytes());
+            component.iter_mut().zip(name).for_each(|(to, from)| *to = from);
+            // A life of 0 would delete what was just written.
+            let life_ms = record.life_ms().clamp(1, LIFE_MAX_MS);
+            // Only reads the cell that is named twice.
+            let previous = if record.sequence == 0 { 0 } else { record.previous_total };
+            command.arg(&component).arg(life_ms).arg(record.total).arg(previous);
+        }
+        command
+    }
+
+    /// The beginning of an execution: the script and its keys.
+    pub(super) fn run_on(&self, keys: &[String]) -> Cmd {
+        let mut command = redis::cmd("EVALSHA");
+        command.arg(&self.sha1).arg(keys.len()).arg(keys);
+        command
+    }
+
+    /// What the keys of a shard begin with. The number in braces is all that a cluster looks at:
+    /// a shard lives in one slot.
+    pub(super) fn start(&self, shard: Shard) -> String {
+        format!("{}:{KEY_VERSION}:{{{}}}:", self.prefix, shard.0)
+    }
+}
+
+impl Answer {
+    /// Reads the answer to an execution; `None` if it is not one.
+    pub(super) fn read(value: &Value) -> Option<Self> {
+        let Value::Array(items) = value else { return None };
+        let (token, mut rest) = items.split_first()?;
+        let Value::BulkString(token) = token else { return None };
+        let token = Token(u128::from_be_bytes(token.as_slice().try_into().ok()?));
+        let mut records = Vec::new();
+        while !rest.is_empty() {
+            records.push(match rest {
+                [Value::ServerError(why), others @ ..] => {
+                    rest = others;
+                    Err(why.clone())
+                }
+                _ => Ok(Held { current: cell(&mut rest)?, previous: cell(&mut rest)? }),
+            });
+        }
+        Some(Self { token, records })
+    }
+}
+
+impl Held {
+    /// The reply to the record of which this is held.
+    pub(super) fn reply(self, record: &Record) -> Reply {
+        let previous = match record.sequence {
+            // That was the current one once more.
+            0 => CellReply::default(),
+            _ => self.previous.reply(record.previous_total),
+        };
+        Reply { current: self.current.reply(record.total), previous }
+    }
+}
+
+impl HeldCell {
+    fn reply(self, total: u64) -> CellReply {
+        let Self { sum, had, components } = self;
+        CellReply { sum, recorded: total.max(had), had, components }
+    }
+}
+
+/// Takes one cell off the front.
+fn cell(values: &mut &[Value]) -> Option<HeldCell> {
+    match *values {
+        [Value::Nil, others @ ..] => {
+            *values = others;
+            Some(HeldCell::default())
+        }
+        [sum, had, components, others @ ..] => {
+            *values = others;
+            let components = u32::try_from(number(components)?).unwrap_or(u32::MAX);
+            Some(HeldCell { sum: number(sum)?, had: number(had)?, components })
+        }
+        _ => None,
+    }
+}
+
+/// A count, whether it came as a number or as text.
+fn number(value: &Value) -> Option<u64> {
+    match value {
+        Value::Int(number) => u64::try_from(*number).ok(),
+        Value::BulkString(text) => std::str::from_utf8(text).ok()?.parse().ok(),
+        _ => None,
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().saturating_mul(2));
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// Whether a record can be counted exactly.
+pub(super) const fn is_exact(record: &Record) -> bool {
+    record.total <= TOTAL_MAX && record.previous_total <= TOTAL_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error() -> Value {
+        let parsed = redis::parse_redis_value(b"-WRONGTYPE Operation against a key\r\n");
+        let error = parsed.unwrap();
+        assert!(matches!(error, Value::ServerError(_)));
+        error
+    }
+
+    #[test]
+    fn an_answer_is_read_whole_or_not_at_all() {
+        let token = Value::BulkString(7_u128.to_be_bytes().to_vec());
+        let int = Value::Int;
+        let text = Value::BulkString(b"9007199254740993".to_vec());
+        let read = |items: &[Value]| Answer::read(&Value::Array(items.to_vec()));
+        let alone = std::slice::from_ref(&token);
+        let only = read(alone).unwrap();
+        assert_eq!((only.token, only.records), (Token(7), vec![]));
+        let held = [text, int(2), int(1), int(5), int(4), int(3)];
+        let one = [&[Value::Nil], &held[3..]].concat();
+        let mixed = [&[token.clone(), error()], &held[..], &[error()], &one].concat();
+        let mixed = read(&mixed).unwrap().records;
+        let sum = 9_007_199_254_740_993;
+        let current = HeldCell { sum, had: 2, components: 1 };
+        let previous = HeldCell { sum: 5, had: 4, components: 3 };
+        assert!(matches!(&mixed[..], [Err(_), Ok(_), Err(_), Ok(_)]), "{mixed:?}");
+        assert_eq!(mixed[1], Ok(Held { current, previous }));
+        assert_eq!(mixed[3], Ok(Held { current: HeldCell::default(), previous }));
+        let recorded = [1, 3].map(|total| current.reply(total).recorded);
+        assert_eq!(recorded, [2, 3], "what it had, or what was sent");
+        assert!(read(&[]).is_none());
+        assert!(read(&[token.clone(), int(1)]).is_none());
+        assert!(read(&[alone, &held, &held[..5]].concat()).is_none());
+        assert!(read(&[alone, &held[..5], &[int(-1)]].concat()).is_none());
+        assert!(read(&[Value::BulkString(vec![1, 2])]).is_none());
+    }
+}

@@ -1,0 +1,18 @@
+//! The driver for Redis against real servers, alone and behind a bad network.
+//!
+//! Every test starts its own; what they need comes with `cargo xtask setup`.
+
+#[cfg(test)]
+mod lifecycle;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod network;
+#[cfg(test)]
+mod rights;
+#[cfg(test)]
+mod support;
+#[cfg(all(test, feature = "tls"))]
+mod tls;
+#[cfg(test)]
+mod topology;
