@@ -15,7 +15,7 @@
 //! );
 //! let request = Request::new(subject, Limit::new(10), Cost::ONE);
 //!
-//! let answer = limiter.check(&request);
+//! let answer = limiter.check_now(&request);
 //! if answer.admitted() {
 //!     assert_eq!(answer.remaining(), 9);
 //! } else if let Some(ms) = answer.retry_after_ms() {
@@ -28,9 +28,68 @@
 //! - [`Clock`]: where time comes from; [`ManualClock`] is for your tests.
 //! - [`Request`], [`Batch`], [`Answer`]: what is asked and what comes back. A denial is an
 //!   answer, not an error.
+//!
+//! # Features
+//!
+//! None is on by default: alone, the limiter needs no runtime.
+//!
+//! - `tower`: `tidegate::tower::RateLimitLayer`, for axum and everything else that is made of tower
+//!   services. Denied requests get a 429.
+//! - `region`: limits shared with other processes through a store, in memory or your own. Adds
+//!   `Limiter::check`, which may wait for it, and needs a tokio runtime.
+//! - `redis`: such a store in Redis or Valkey, `tidegate::redis`. Implies `region`.
+//! - `tls`: encrypted connections to it. Implies `redis`; costs a C build of the crypto library.
 
 mod clock;
 mod limiter;
+#[cfg(feature = "region")]
+mod region;
+#[cfg(feature = "tower")]
+pub mod tower;
+
+/// A region in Redis or Valkey: one server, one that Sentinels watch, or a cluster.
+///
+/// ```
+/// use tidegate::{Cost, Limit, Limiter, Part, Request, Subject, Window, redis};
+///
+/// # let server = tidegate_lab::RedisServer::start()?;
+/// # let url = server.url();
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// // Two processes, as far as Redis can tell.
+/// let one = Limiter::builder().region(redis::store(&url)?).build()?;
+/// let other = Limiter::builder().region(redis::store(&url)?).build()?;
+///
+/// let window = Window::from_millis(86_400_000)?;
+/// let subject = Subject::new(Part::new("acme")?, Part::new("sms")?, Part::new("ann")?, window);
+/// let request = Request::new(subject, Limit::new(5), Cost::new(4)?);
+/// assert!(one.check(&request).await.admitted());
+/// # assert_eq!(one.drain(std::time::Duration::from_secs(20)).await.unreplayed_cost, 0);
+/// # // On a busy machine the first answer may come too late; nobody has to wait for it.
+/// # let room = Request::new(subject, Limit::new(5), Cost::new(0)?);
+/// # while other.check(&room).await.degraded() {
+/// #     tokio::task::yield_now().await;
+/// # }
+/// assert!(!other.check(&request).await.admitted(), "of the five, one is left");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[cfg(feature = "redis")]
+pub mod redis {
+    pub use tidegate_stores::redis::*;
+
+    /// The store at an address such as `redis://user:password@host:6379`; see
+    /// [`RedisConfig::parse`] for all forms. Nothing is connected before the first check, and a
+    /// Redis that is away fails nothing.
+    ///
+    /// # Errors
+    /// When it is not such an address. The error does not repeat it: there may be a password.
+    pub fn store(url: &str) -> Result<RedisStore, ConfigError> {
+        // Without randomness several processes may come back to a Redis in step. It survives that.
+        let seed = getrandom::u64().unwrap_or_else(|_| std::process::id().into());
+        RedisStore::new(RedisConfig::parse(url)?, seed)
+    }
+}
 
 /// The example of the README, so that it is true.
 #[cfg(doctest)]
@@ -39,7 +98,11 @@ struct Readme;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use limiter::{BuildError, Builder, Limiter};
+#[cfg(feature = "region")]
+pub use region::Drained;
+#[cfg(feature = "region")]
+pub use tidegate_convergence::{MemoryStore, RegionCounts, RegionalStore, StoreError, Tuning};
 pub use tidegate_limiter::{
     Answer, Batch, BatchAnswer, Cost, Counts, Denial, Limit, Now, Part, Request, RequestError,
-    Subject, Window,
+    Source, Subject, Window,
 };

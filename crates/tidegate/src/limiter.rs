@@ -1,21 +1,29 @@
 //! The limiter: a table, a clock, and how to build one.
 
 use std::fmt;
+use std::sync::Arc;
 
 use thiserror::Error;
-use tidegate_limiter::{Answer, Batch, BatchAnswer, Counts, Options, Request, Seed, Table};
+use tidegate_limiter::{
+    Answer, Batch, BatchAnswer, Counts, FleetSecret, Options, Request, Seed, Table,
+};
 
 use crate::clock::{Clock, SystemClock};
+
+#[cfg(feature = "region")]
+mod region;
 
 #[cfg(test)]
 mod tests;
 
-/// Decides requests in memory. Share it by reference, or in an [`Arc`](std::sync::Arc): every
-/// method takes `&self` and none blocks.
+/// Decides requests in memory. Share it by reference, or in an [`Arc`]: every method takes `&self`
+/// and none blocks.
 pub struct Limiter {
-    table: Table,
+    table: Arc<Table>,
     subjects_max: usize,
-    clock: Box<dyn Clock>,
+    clock: Arc<dyn Clock>,
+    #[cfg(feature = "region")]
+    region: Option<crate::region::Conversation>,
 }
 
 impl Limiter {
@@ -27,10 +35,17 @@ impl Limiter {
     /// # Ok::<(), tidegate::BuildError>(())
     /// ```
     pub fn builder() -> Builder {
-        Builder { options: Options::default(), clock: None, seed: None }
+        Builder {
+            options: Options::default(),
+            clock: None,
+            seed: None,
+            #[cfg(feature = "region")]
+            region: None,
+        }
     }
 
-    /// Decides one request, and spends its cost if it is admitted.
+    /// Decides one request on what this process knows, and spends its cost if it is admitted. Waits
+    /// for nobody: a process on its own needs nothing else, one in a region has `check`.
     ///
     /// ```
     /// use tidegate::{Cost, Limit, Limiter, Part, Request, Subject, Window};
@@ -39,17 +54,17 @@ impl Limiter {
     /// let window = Window::from_millis(60_000)?;
     /// let subject = Subject::new(Part::new("w")?, Part::new("n")?, Part::new("i")?, window);
     ///
-    /// let answer = limiter.check(&Request::new(subject, Limit::new(5), Cost::new(6)?));
+    /// let answer = limiter.check_now(&Request::new(subject, Limit::new(5), Cost::new(6)?));
     /// assert!(!answer.admitted());
     /// assert_eq!(answer.retry_after_ms(), None, "6 never fit under 5");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn check(&self, request: &Request<'_>) -> Answer {
+    pub fn check_now(&self, request: &Request<'_>) -> Answer {
         let now = self.clock.now(); // one reading, used throughout
         self.table.decide(request, now) // local memory, one look-up
     }
 
-    /// Decides several requests as one: all are admitted, or none is.
+    /// Decides several requests as one, on what this process knows: all are admitted, or none is.
     ///
     /// ```
     /// use tidegate::{Batch, Cost, Limit, Limiter, Part, Request, Subject, Window};
@@ -62,13 +77,13 @@ impl Limiter {
     /// };
     /// let both = [ask(Part::new("email")?, 10)?, ask(Part::new("sms")?, 0)?];
     ///
-    /// let answer = limiter.check_all(&Batch::new(&both)?);
+    /// let answer = limiter.check_all_now(&Batch::new(&both)?);
     /// assert!(!answer.admitted(), "a limit of 0 denies, and with it the batch");
     /// assert!(answer.items()[0].admitted(), "this one alone would have fitted");
     /// assert_eq!(answer.items()[0].remaining(), 10, "and nothing was spent");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn check_all(&self, batch: &Batch<'_>) -> BatchAnswer {
+    pub fn check_all_now(&self, batch: &Batch<'_>) -> BatchAnswer {
         let now = self.clock.now();
         self.table.decide_all(batch, now)
     }
@@ -132,6 +147,9 @@ pub enum BuildError {
     /// collide. Give a [`seed`](Builder::seed) where the system has none to offer.
     #[error("the operating system gave no random seed")]
     Seed(#[source] getrandom::Error),
+    /// A limiter in a region speaks with it in the background.
+    #[error("a limiter with a regional store has to be built inside a tokio runtime")]
+    Runtime,
 }
 
 /// Collects what a [`Limiter`] is built from.
@@ -151,8 +169,10 @@ pub enum BuildError {
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder {
     options: Options,
-    clock: Option<Box<dyn Clock>>,
+    clock: Option<Arc<dyn Clock>>,
     seed: Option<[u8; 32]>,
+    #[cfg(feature = "region")]
+    region: Option<region::Choice>,
 }
 
 impl Builder {
@@ -165,7 +185,7 @@ impl Builder {
 
     /// Where time comes from: [`SystemClock`] unless said otherwise.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
-        self.clock = Some(Box::new(clock));
+        self.clock = Some(Arc::new(clock));
         self
     }
 
@@ -176,19 +196,38 @@ impl Builder {
         self
     }
 
+    /// A secret that all processes of the region share, so that nobody else can compute under which
+    /// names they keep subjects in the store. It must be the same in all of them.
+    pub fn fleet_secret(mut self, secret: [u8; 32]) -> Self {
+        self.options = self.options.with_fleet_secret(FleetSecret::from_bytes(secret));
+        self
+    }
+
     /// Builds the limiter.
     ///
     /// # Errors
-    /// [`BuildError::Seed`] if no seed was given and the operating system has none.
+    /// [`BuildError::Seed`] if no seed was given and the operating system has none;
+    /// [`BuildError::Runtime`] if a region was given and there is no tokio runtime for it.
     pub fn build(self) -> Result<Limiter, BuildError> {
         let seed = match self.seed {
             Some(seed) => seed,
             None => random_seed()?,
         };
-        let clock = self.clock.unwrap_or_else(|| Box::new(SystemClock::new()));
+        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
         let subjects_max = self.options.subjects_max();
-        let table = Table::new(self.options, Seed::from_bytes(seed));
-        Ok(Limiter { table, subjects_max, clock })
+        #[cfg(feature = "region")]
+        if let Some(choice) = self.region {
+            let (options, seed) = (self.options, Seed::from_bytes(seed));
+            let (table, region) = choice.start(options, seed, &clock)?;
+            return Ok(Limiter { table, subjects_max, clock, region: Some(region) });
+        }
+        Ok(Limiter {
+            table: Arc::new(Table::new(self.options, Seed::from_bytes(seed))),
+            subjects_max,
+            clock,
+            #[cfg(feature = "region")]
+            region: None,
+        })
     }
 }
 

@@ -20,10 +20,10 @@ use super::{Clock, whole_ms};
 /// let subject = Subject::new(Part::new("w")?, Part::new("n")?, Part::new("i")?, window);
 /// let request = Request::new(subject, Limit::new(1), Cost::ONE);
 ///
-/// assert!(limiter.check(&request).admitted());
-/// assert!(!limiter.check(&request).admitted());
+/// assert!(limiter.check_now(&request).admitted());
+/// assert!(!limiter.check_now(&request).admitted());
 /// clock.advance(Duration::from_secs(2));
-/// assert!(limiter.check(&request).admitted());
+/// assert!(limiter.check_now(&request).admitted());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]

@@ -28,16 +28,16 @@ fn a_limiter_can_be_shared_between_threads() {
 fn checks_use_the_clock_they_were_given() {
     let clock = ManualClock::at_unix_ms(MINUTE_MS);
     let limiter = limiter_at(&clock);
-    let first = limiter.check(&request("a", 1));
+    let first = limiter.check_now(&request("a", 1));
     assert!(first.admitted());
     assert_eq!(first.reset_unix_ms(), MINUTE_MS + 60_000);
 
-    let denied = limiter.check(&request("a", 1));
+    let denied = limiter.check_now(&request("a", 1));
     assert!(!denied.admitted());
     clock.advance(Duration::from_millis(denied.retry_after_ms().unwrap() - 1));
-    assert!(!limiter.check(&request("a", 1)).admitted());
+    assert!(!limiter.check_now(&request("a", 1)).admitted());
     clock.advance(Duration::from_millis(1));
-    assert!(limiter.check(&request("a", 1)).admitted());
+    assert!(limiter.check_now(&request("a", 1)).admitted());
 }
 
 #[test]
@@ -45,13 +45,17 @@ fn a_batch_is_admitted_as_a_whole_or_not_at_all() {
     let limiter = limiter_at(&ManualClock::at_unix_ms(MINUTE_MS));
     let requests = [request("a", 2), request("b", 1)];
     let batch = Batch::new(&requests).unwrap();
-    assert!(limiter.check_all(&batch).admitted());
+    assert!(limiter.check_all_now(&batch).admitted());
 
-    let denied = limiter.check_all(&batch);
+    let denied = limiter.check_all_now(&batch);
     assert!(!denied.admitted());
     let verdicts: Vec<bool> = denied.items().iter().map(Answer::admitted).collect();
     assert_eq!(verdicts, [true, false]);
-    assert_eq!(limiter.check(&request("a", 2)).remaining(), 0, "the denied batch spent nothing");
+    assert_eq!(
+        limiter.check_now(&request("a", 2)).remaining(),
+        0,
+        "the denied batch spent nothing"
+    );
 }
 
 #[test]
@@ -59,7 +63,7 @@ fn sweeping_gives_the_memory_of_expired_subjects_back() {
     let clock = ManualClock::at_unix_ms(MINUTE_MS);
     let limiter = limiter_at(&clock);
     for number in 0..1_000 {
-        assert!(limiter.check(&request(&format!("user-{number}"), 1)).admitted());
+        assert!(limiter.check_now(&request(&format!("user-{number}"), 1)).admitted());
     }
     assert_eq!(limiter.subjects(), 1_000);
     assert!(limiter.accounted_bytes() > 0);

@@ -1,0 +1,131 @@
+//! A limiter that is one of several in its region.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_convergence::{RegionCounts, RegionalStore, Tuning};
+use tidegate_limiter::{
+    Answer, Batch, BatchAnswer, BatchDecision, Decision, Need, Options, Request, Seed, Table, Wake,
+};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+
+use super::{BuildError, Builder, Limiter, random_seed};
+use crate::clock::Clock;
+use crate::region::{Conversation, Drained, Heard};
+
+/// With whom a limiter shares its limits.
+pub(super) struct Choice {
+    store: Arc<dyn RegionalStore>,
+    tuning: Tuning,
+}
+
+impl Choice {
+    pub(super) fn start(
+        self,
+        options: Options,
+        seed: Seed,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<(Arc<Table>, Conversation), BuildError> {
+        let runtime = Handle::try_current().map_err(|_| BuildError::Runtime)?;
+        let wake = Arc::new(Notify::new());
+        let noted = Arc::clone(&wake);
+        let options = options
+            .with_freshness(self.tuning.freshness)
+            .with_wake(Wake::new(move || noted.notify_one()));
+        let table = Arc::new(Table::new(options, seed));
+        // Drawn here, in the process that uses it: a name that was kept could be used twice.
+        let [incarnation, _] = split(random_seed()?);
+        let (clock, identity) = (Arc::clone(clock), (self.tuning, incarnation));
+        let region =
+            Conversation::start(Arc::clone(&table), clock, self.store, identity, (wake, runtime));
+        Ok((table, region))
+    }
+}
+
+fn split(bytes: [u8; 32]) -> [u128; 2] {
+    let (halves, _) = bytes.as_chunks::<16>();
+    let mut numbers = halves.iter().map(|half| u128::from_ne_bytes(*half));
+    [numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)]
+}
+
+impl Builder {
+    /// Shares limits with the other processes of the region, through this store. Build the limiter
+    /// inside a tokio runtime then.
+    pub fn region(self, store: impl RegionalStore + 'static) -> Self {
+        self.region_tuned(Arc::new(store), Tuning::default())
+    }
+
+    /// The same with other constants. For tests: the processes of a region have to agree on them.
+    pub fn region_tuned(mut self, store: Arc<dyn RegionalStore>, tuning: Tuning) -> Self {
+        self.region = Some(Choice { store, tuning });
+        self
+    }
+}
+
+impl Limiter {
+    /// Decides one request, and spends its cost if it is admitted. Waits for the region only if it
+    /// would be admitted on a view that is cold, stale or was at the limit a moment ago: one round
+    /// trip, and no longer than 20 ms. A store that does not answer is not an error: the request
+    /// is then decided on what is known, and the answer says so.
+    pub async fn check(&self, request: &Request<'_>) -> Answer {
+        let now = self.clock.now(); // one reading, used throughout
+        let Some(region) = &self.region else { return self.table.decide(request, now) };
+        // Local memory, one look-up: a denial, or an admission on a fresh view, is final here.
+        let mut need = match self.table.decide_or_refresh(request, now) {
+            Decision::Answered(answer) => return answer,
+            Decision::Refresh(need) => need,
+        };
+        let until = region.deadline();
+        loop {
+            match region.refresh(&[need], until).await {
+                Heard::But(unheard) => {
+                    return self.table.decide_refreshed(request, unheard.is_empty(), now);
+                }
+                Heard::LookAgain => match self.table.decide_or_refresh(request, now) {
+                    Decision::Answered(answer) => return answer,
+                    Decision::Refresh(again) => need = again,
+                },
+            }
+        }
+    }
+
+    /// Decides several requests as one: all are admitted, or none is. Everything that the region
+    /// has to be asked about is asked in one round trip.
+    pub async fn check_all(&self, batch: &Batch<'_>) -> BatchAnswer {
+        let now = self.clock.now();
+        let Some(region) = &self.region else { return self.table.decide_all(batch, now) };
+        let mut needs: Vec<Need> = match self.table.decide_all_or_refresh(batch, now) {
+            BatchDecision::Answered(answer) => return answer,
+            BatchDecision::Refresh(needs) => needs,
+        };
+        let until = region.deadline();
+        loop {
+            match region.refresh(&needs, until).await {
+                Heard::But(unheard) => {
+                    return self.table.decide_all_refreshed(batch, &unheard, now);
+                }
+                Heard::LookAgain => match self.table.decide_all_or_refresh(batch, now) {
+                    BatchDecision::Answered(answer) => return answer,
+                    BatchDecision::Refresh(again) => needs = again,
+                },
+            }
+        }
+    }
+
+    /// What was said to the region since the start; `None` for a process on its own.
+    #[must_use]
+    pub fn region_counts(&self) -> Option<RegionCounts> {
+        self.region.as_ref().map(Conversation::counts)
+    }
+
+    /// Sends everything to the region that it has not recorded, waits until it has, but not longer
+    /// than `patience`, and says what is left. Call it when no more requests come, before the
+    /// process ends: what is left is forgotten with it. From then on everything is sent at once.
+    pub async fn drain(&self, patience: Duration) -> Drained {
+        match &self.region {
+            Some(region) => region.drain(patience).await,
+            None => Drained { unreplayed_cost: 0, subjects: 0 },
+        }
+    }
+}

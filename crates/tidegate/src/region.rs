@@ -1,0 +1,298 @@
+//! Carries a process's conversation with its region: the state machine says what to do, this does
+//! it on a tokio runtime.
+//!
+//! Every call to the store is a task of its own, so that a caller who goes away cancels nothing
+//! that others wait for. The lock is held for bookkeeping only, never across an await.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tidegate_convergence::{
+    Answered, CallId, Effect, Outcome, Refresh, Region, RegionCounts, RegionalStore, ShardCall,
+    StoreError, Tuning, Waiter,
+};
+use tidegate_limiter::{Need, Table, Ticket};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+
+use crate::clock::Clock;
+
+/// How long the conversation rests when nothing is to be done; it is woken before, if something
+/// is.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// A patience that no clock can add up is taken for this one.
+const LONG: Duration = Duration::from_secs(31 * 24 * 3_600);
+
+/// A conversation under way. Dropping it ends it.
+pub(crate) struct Conversation {
+    shared: Arc<Shared>,
+    keeper: AbortHandle,
+}
+
+struct Shared {
+    table: Arc<Table>,
+    clock: Arc<dyn Clock>,
+    store: Arc<dyn RegionalStore>,
+    runtime: Handle,
+    deadline: Duration,
+    state: Mutex<State>,
+    /// There is something to tell.
+    wake: Arc<Notify>,
+    /// Something was recorded.
+    landed: Notify,
+}
+
+struct State {
+    region: Region,
+    waiting: BTreeMap<Waiter, oneshot::Sender<Outcome>>,
+}
+
+/// Who waits, and for what.
+type Asked = (Waiter, oneshot::Receiver<Outcome>);
+
+/// What a wait came to.
+pub(crate) enum Heard {
+    /// Everything was answered, but for these.
+    But(Vec<Ticket>),
+    /// What was found under way was too old: look again.
+    LookAgain,
+}
+
+/// What was left undone when a limiter was drained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Drained {
+    /// Cost that was admitted and that the region has not recorded. It is forgotten when the
+    /// process ends.
+    pub unreplayed_cost: u64,
+    /// Subjects it belongs to.
+    pub subjects: u64,
+}
+
+impl Conversation {
+    pub(crate) fn start(
+        table: Arc<Table>,
+        clock: Arc<dyn Clock>,
+        store: Arc<dyn RegionalStore>,
+        (tuning, incarnation): (Tuning, u128),
+        (wake, runtime): (Arc<Notify>, Handle),
+    ) -> Self {
+        let region = Region::new(tuning, incarnation, store.shards());
+        let state = Mutex::new(State { region, waiting: BTreeMap::new() });
+        let deadline = Duration::from_millis(tuning.deadline_ms);
+        let landed = Notify::new();
+        let shared =
+            Arc::new(Shared { table, clock, store, runtime, deadline, state, wake, landed });
+        let keeper = shared.runtime.spawn(Arc::clone(&shared).keep()).abort_handle();
+        Self { shared, keeper }
+    }
+
+    /// The moment until which a caller that arrives now waits at most.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + self.shared.deadline
+    }
+
+    /// Asks the region about these subjects and waits for the answer, but not for longer than
+    /// `until`.
+    pub(crate) async fn refresh(&self, needs: &[Need], until: Instant) -> Heard {
+        let all = || needs.iter().map(|need| need.subject).collect();
+        let (waiter, outcome) = match self.shared.ask(needs) {
+            Ok(asked) => asked,
+            Err(refused) => return refused.unwrap_or_else(|| Heard::But(all())),
+        };
+        let waits = Leaving { shared: &self.shared, waiter };
+        match timeout_at(until, outcome).await {
+            Ok(Ok(Outcome { look_again: true, .. })) => Heard::LookAgain,
+            Ok(Ok(Outcome { unheard, .. })) => Heard::But(unheard),
+            Ok(Err(_)) | Err(_) => {
+                drop(waits);
+                Heard::But(all())
+            }
+        }
+    }
+
+    pub(crate) fn counts(&self) -> RegionCounts {
+        self.shared.lock().region.counts(&self.shared.table)
+    }
+
+    /// Sends everything that is not recorded yet, and waits until it is or `patience` is over.
+    pub(crate) async fn drain(&self, patience: Duration) -> Drained {
+        // Whoever waits for ever waits for a month.
+        let end = Instant::now() + patience.min(LONG);
+        self.shared.lock().region.drain(self.shared.clock.now());
+        loop {
+            let landed = self.shared.landed.notified();
+            self.shared.wake.notify_one();
+            if self.is_clean() || timeout_at(end, landed).await.is_err() {
+                break;
+            }
+        }
+        let counts = self.counts();
+        Drained { unreplayed_cost: counts.unreplayed_cost, subjects: counts.dirty }
+    }
+
+    /// Whether everything is recorded, with what was admitted a moment ago.
+    fn is_clean(&self) -> bool {
+        self.shared.tick();
+        self.shared.lock().region.is_clean()
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        self.keeper.abort();
+    }
+}
+
+impl fmt::Debug for Conversation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conversation").field("store", &self.shared.store).finish_non_exhaustive()
+    }
+}
+
+/// A caller that waits; when it goes away, nobody has to tell it anything.
+struct Leaving<'a> {
+    shared: &'a Shared,
+    waiter: Waiter,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        if state.waiting.remove(&self.waiter).is_some() {
+            state.region.leave(self.waiter);
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does what is due, when it is due, for as long as the limiter lives.
+    async fn keep(self: Arc<Self>) {
+        loop {
+            let woken = self.wake.notified();
+            let next = self.tick();
+            tokio::select! {
+                () = woken => {}
+                () = sleep_until(next) => {}
+            }
+        }
+    }
+
+    /// Returns when there is something to do again.
+    fn tick(self: &Arc<Self>) -> Instant {
+        let now = self.clock.now();
+        let (effects, next_ms) = {
+            let mut state = self.lock();
+            state.region.tick(&self.table, now);
+            (state.take_effects(), state.region.next_tick_ms())
+        };
+        self.perform(effects);
+        let rest_ms = next_ms.map(|next_ms| next_ms.saturating_sub(now.monotonic_ms()));
+        Instant::now() + rest_ms.map_or(IDLE, Duration::from_millis).min(IDLE)
+    }
+
+    /// Asks, or says what came of it at once; `None` if the region is not asked now.
+    fn ask(self: &Arc<Self>, needs: &[Need]) -> Result<Asked, Option<Heard>> {
+        let now = self.clock.now();
+        let (asked, effects) = {
+            let mut state = self.lock();
+            let asked = match state.region.refresh(&self.table, needs, now) {
+                Refresh::Refused => Err(None),
+                Refresh::LookAgain => Err(Some(Heard::LookAgain)),
+                Refresh::Wait(waiter) => {
+                    let (sender, receiver) = oneshot::channel();
+                    state.waiting.insert(waiter, sender);
+                    Ok((waiter, receiver))
+                }
+            };
+            (asked, state.take_effects())
+        };
+        self.perform(effects);
+        asked
+    }
+
+    fn perform(self: &Arc<Self>, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Call { id, call, timeout_ms } => {
+                    let timeout = Duration::from_millis(timeout_ms);
+                    let ending = Ending { shared: Arc::clone(self), id, ended: false };
+                    self.runtime.spawn(ending.call(call, timeout));
+                }
+                Effect::Wake { waiter, outcome } => {
+                    let sender = self.lock().waiting.remove(&waiter);
+                    // Who does not wait any longer need not hear it.
+                    let _ = sender.map(|sender| sender.send(outcome));
+                }
+                Effect::Reincarnate => self.reincarnate(),
+            }
+        }
+    }
+
+    fn replied(self: &Arc<Self>, id: CallId, answered: Answered) {
+        let effects = {
+            let mut state = self.lock();
+            state.region.replied(&self.table, id, answered, self.clock.now());
+            state.take_effects()
+        };
+        self.perform(effects);
+        self.landed.notify_waiters();
+        // When there is something to do may have changed.
+        self.wake.notify_one();
+    }
+
+    fn reincarnate(self: &Arc<Self>) {
+        let mut bytes = [0; 16];
+        // Without randomness the old name has to do until the next clash.
+        if getrandom::fill(&mut bytes).is_ok() {
+            let effects = {
+                let mut state = self.lock();
+                state.region.reincarnate(&self.table, u128::from_ne_bytes(bytes));
+                state.take_effects()
+            };
+            self.perform(effects);
+        }
+    }
+}
+
+/// A call that ends in one way or another: also if the store panics or the runtime is gone, or
+/// those who wait for it would wait for ever.
+struct Ending {
+    shared: Arc<Shared>,
+    id: CallId,
+    ended: bool,
+}
+
+impl Ending {
+    async fn call(mut self, call: ShardCall, patience: Duration) {
+        let answered = timeout(patience, self.shared.store.call(&call)).await;
+        self.ended = true;
+        self.shared.replied(self.id, answered.unwrap_or(Err(StoreError::Timeout)));
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if !self.ended {
+            let why = "the call ended without an answer".to_owned();
+            self.shared.replied(self.id, Err(StoreError::Unreachable(why)));
+        }
+    }
+}
+
+impl State {
+    fn take_effects(&mut self) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        self.region.take_effects(&mut effects);
+        effects
+    }
+}
