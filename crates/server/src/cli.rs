@@ -23,6 +23,10 @@ const _: () = assert!(KEY_CHARS_MAX == 256, "`check_key` says it in words");
 
 /// Where the root key is looked for when it is not on the command line.
 const KEY_VARIABLE: &str = "TIDEGATE_ROOT_KEY";
+/// The same for the address of Redis, which may hold a password.
+const REDIS_VARIABLE: &str = "TIDEGATE_REDIS";
+/// The same for the fleet secret.
+const FLEET_SECRET_VARIABLE: &str = "TIDEGATE_FLEET_SECRET";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,7 +35,22 @@ Examples:
 
   export TIDEGATE_ROOT_KEY=$(openssl rand -hex 32)
   tidegate serve --listen 0.0.0.0:7600 --memory 1GiB
-      Answers other machines, with a key of its own and room for more subjects.";
+      Answers other machines, with a key of its own and room for more subjects.
+
+  tidegate serve --redis redis://127.0.0.1:6379
+  tidegate serve --redis redis://127.0.0.1:6379 --listen 127.0.0.1:7601
+      Two processes of one region: what one admits counts for the other.";
+
+const REDIS_HELP: &str = "\
+The Redis or Valkey through which the processes of a region share their limits.
+
+One server:     redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]
+With Sentinels: redis://HOST,HOST,HOST/?sentinel=NAME_OF_THE_MASTER
+A cluster:      redis://HOST,HOST/?cluster=true
+
+`prefix=TEXT` after the `?` changes what the keys begin with. rediss:// encrypts, in a build with \
+the feature `tls`. While Redis is away, each process answers on what it knows. Prefer the \
+environment variable if there is a password: a command line can be read by every user.";
 
 /// A rate limiter that decides in memory, exactly and at once.
 #[derive(Debug, Parser)]
@@ -75,6 +94,25 @@ pub struct ServeArgs {
     // Of any shape: clap would print a value that it refuses, and this one is a secret. It is
     // looked at by `check_key`.
     pub root_key: String,
+
+    /// The Redis or Valkey through which the processes of a region share their limits.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = REDIS_VARIABLE,
+        hide_env_values = true,
+        long_help = REDIS_HELP
+    )]
+    // Read by `Region::parse`, for the same reason.
+    pub redis: Option<String>,
+
+    /// 64 hexadecimal digits, the same in all processes that share a Redis.
+    ///
+    /// With it, whoever can read that Redis cannot find out which key belongs to whom. Processes
+    /// with different secrets do not share limits. Prefer the environment variable.
+    #[arg(long, value_name = "HEX", env = FLEET_SECRET_VARIABLE, hide_env_values = true)]
+    // Read by `fleet_secret_bytes`, for the same reason.
+    pub fleet_secret: Option<String>,
 }
 
 impl ServeArgs {
@@ -96,6 +134,13 @@ impl ServeArgs {
         Ok(())
     }
 
+    /// The bytes of the fleet secret, if there is one; `Err` if they are not to be read.
+    pub(crate) fn fleet_secret_bytes(&self) -> Result<Option<[u8; 32]>, &'static str> {
+        let Some(text) = &self.fleet_secret else { return Ok(None) };
+        let bytes = hexadecimal(text).ok_or("must have 64 hexadecimal digits")?;
+        Ok(Some(bytes))
+    }
+
     /// Whether a shell like the one that started us has the key in its environment.
     pub(crate) fn has_key_in_environment(&self) -> bool {
         std::env::var(KEY_VARIABLE).is_ok_and(|key| key == self.root_key)
@@ -104,10 +149,22 @@ impl ServeArgs {
 
 impl std::fmt::Debug for ServeArgs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The key is a secret.
+        // The key and the fleet secret are secrets, and the address may hold one.
         let mut debug = f.debug_struct("ServeArgs");
         debug.field("listen", &self.listen).field("memory", &self.memory).finish_non_exhaustive()
     }
+}
+
+fn hexadecimal(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 2 * bytes.len() {
+        return None;
+    }
+    let mut digits = text.chars().map(|char| char.to_digit(16).and_then(|d| u8::try_from(d).ok()));
+    for byte in &mut bytes {
+        *byte = digits.next()?? << 4 | digits.next()??;
+    }
+    Some(bytes)
 }
 
 fn listen(text: &str) -> Result<SocketAddr, String> {

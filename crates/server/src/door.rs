@@ -29,6 +29,8 @@ const MULTI_LIMIT_PATH: &str = "/v2/ratelimit.multiLimit";
 #[derive(Debug)]
 pub struct Door {
     limiter: Limiter,
+    /// Whether the limiter shares its limits; then every answer says how well it knew them.
+    in_region: bool,
     root_key: RootKey,
     request_ids: RequestIds,
     bodies: Bodies,
@@ -43,8 +45,10 @@ enum Operation {
 impl Door {
     /// A door to `limiter` for whoever has the key.
     #[must_use]
-    pub const fn new(limiter: Limiter, root_key: RootKey, request_ids: RequestIds) -> Self {
-        Self { limiter, root_key, request_ids, bodies: Bodies::new(), refused: AtomicU64::new(0) }
+    pub fn new(limiter: Limiter, root_key: RootKey, request_ids: RequestIds) -> Self {
+        let in_region = limiter.region_counts().is_some();
+        let (bodies, refused) = (Bodies::new(), AtomicU64::new(0));
+        Self { limiter, in_region, root_key, request_ids, bodies, refused }
     }
 
     /// What the door leads to.
@@ -81,11 +85,15 @@ impl Door {
         let workspace = self.root_key.authenticate(&head.headers);
         let sender = if workspace.is_ok() { Sender::Known } else { Sender::Stranger };
         let bytes = self.bodies.read(body, &head.headers, sender).await?;
-        self.decide(&operation, &bytes, workspace, request_id)
+        self.decide(&operation, &bytes, workspace, request_id).await
     }
 
-    /// Everything after the last byte has arrived: from here on nothing waits.
-    fn decide(
+    /// Everything after the last byte has arrived: from here on nothing waits but, for some
+    /// milliseconds at most, for the region.
+    ///
+    /// # Cancel safety
+    /// A client that leaves while the region is asked has spent nothing.
+    async fn decide(
         &self,
         operation: &Operation,
         bytes: &[u8],
@@ -97,8 +105,8 @@ impl Door {
                 let body = LimitBody::read(bytes).map_err(not_json(LIMIT_PATH))?;
                 let item = body.parse().map_err(wrong_fields(LIMIT_PATH))?;
                 let workspace = workspace?;
-                let answer = self.limiter.check(&item.request(workspace));
-                Ok(reply::limit(request_id, &answer))
+                let answer = self.limiter.check(&item.request(workspace)).await;
+                Ok(reply::limit(request_id, &answer, self.in_region))
             }
             Operation::MultiLimit => {
                 let body = MultiLimitBody::read(bytes).map_err(not_json(MULTI_LIMIT_PATH))?;
@@ -108,8 +116,8 @@ impl Door {
                 // The decoder has counted the items already.
                 let batch = Batch::new(&requests)
                     .map_err(|_| Problem::schema(MULTI_LIMIT_PATH, Vec::new()))?;
-                let answer = self.limiter.check_all(&batch);
-                Ok(reply::multi_limit(request_id, &items, &answer))
+                let answer = self.limiter.check_all(&batch).await;
+                Ok(reply::multi_limit(request_id, &items, &answer, self.in_region))
             }
         }
     }

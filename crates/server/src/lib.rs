@@ -3,7 +3,7 @@
 //! In the order a request meets them: `accept` (connections, time-outs, drain), `door` (routes
 //! and the order of processing), `body` (bytes, bounded), [`decode`] (bytes to requests),
 //! `auth` (who asks), and `reply` (answers and problems to bytes). `serve` wires them up for the
-//! command line of `cli`.
+//! command line of `cli`, and `region` says with whom limits are shared.
 //!
 //! Without the feature `serve` there is only [`decode`].
 
@@ -20,6 +20,8 @@ pub mod decode;
 pub mod door;
 #[cfg(feature = "serve")]
 mod problem;
+#[cfg(feature = "serve")]
+mod region;
 #[cfg(feature = "serve")]
 mod reply;
 #[cfg(feature = "serve")]

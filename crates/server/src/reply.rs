@@ -5,7 +5,7 @@ use http_body_util::Full;
 use hyper::header::{ACCEPT, ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{HeaderMap, Response, StatusCode};
 use serde::Serialize;
-use tidegate::{Answer, BatchAnswer, Denial};
+use tidegate::{Answer, BatchAnswer, Denial, Source};
 
 use crate::decode::{FieldError, Item};
 use crate::problem::Problem;
@@ -39,6 +39,8 @@ struct Limited {
     success: bool,
     #[serde(flatten)]
     denied: Denied,
+    #[serde(flatten)]
+    known: Option<Known>,
 }
 
 #[derive(Serialize)]
@@ -57,6 +59,8 @@ struct LimitedItem<'a> {
     passed: bool,
     #[serde(flatten)]
     denied: Denied,
+    #[serde(flatten)]
+    known: Option<Known>,
 }
 
 /// What we say of a denial beyond the contract. Clients that do not know these ignore them.
@@ -83,6 +87,26 @@ impl Denied {
     }
 }
 
+/// How well the counts of the region were known. Absent where there is none.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Known {
+    source: &'static str,
+    age_ms: u64,
+    degraded: bool,
+}
+
+impl Known {
+    fn of(answer: &Answer, in_region: bool) -> Option<Self> {
+        let source = match answer.source() {
+            Source::Region => "region",
+            _ => "local",
+        };
+        let (age_ms, degraded) = (answer.age_ms(), answer.degraded());
+        in_region.then_some(Self { source, age_ms, degraded })
+    }
+}
+
 #[derive(Serialize)]
 struct Failure<'a> {
     meta: Meta<'a>,
@@ -100,19 +124,25 @@ struct FailureError<'a> {
 }
 
 /// The answer to one request.
-pub(crate) fn limit(request_id: &str, answer: &Answer) -> Reply {
+pub(crate) fn limit(request_id: &str, answer: &Answer, in_region: bool) -> Reply {
     let data = Limited {
         limit: answer.limit(),
         remaining: answer.remaining(),
         reset: answer.reset_unix_ms(),
         success: answer.admitted(),
         denied: Denied::of(answer),
+        known: Known::of(answer, in_region),
     };
     success(request_id, data)
 }
 
 /// The answers to the items of a batch, in their order.
-pub(crate) fn multi_limit(request_id: &str, items: &[Item<'_>], answer: &BatchAnswer) -> Reply {
+pub(crate) fn multi_limit(
+    request_id: &str,
+    items: &[Item<'_>],
+    answer: &BatchAnswer,
+    in_region: bool,
+) -> Reply {
     let limits = items.iter().zip(answer.items()).map(|(item, answer)| LimitedItem {
         namespace: item.namespace.as_str(),
         identifier: item.identifier.as_str(),
@@ -121,6 +151,7 @@ pub(crate) fn multi_limit(request_id: &str, items: &[Item<'_>], answer: &BatchAn
         reset: answer.reset_unix_ms(),
         passed: answer.admitted(),
         denied: Denied::of(answer),
+        known: Known::of(answer, in_region),
     });
     let data = MultiLimited { passed: answer.admitted(), limits: limits.collect() };
     success(request_id, data)

@@ -8,14 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
-use tidegate::{Limiter, Part};
+use tidegate::redis::ConfigError;
+use tidegate::{Drained, Limiter, Part};
 use tokio::net::TcpListener;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::accept::accept_until;
 use crate::auth::RootKey;
 use crate::cli::{DEVELOPMENT_KEY, ServeArgs};
 use crate::door::Door;
+use crate::region::Region;
 use crate::request_id::RequestIds;
 use crate::signals::Signals;
 
@@ -25,9 +27,13 @@ mod tests;
 /// The workspace of the one key there is.
 const WORKSPACE: &str = "ws_dev";
 
-/// How long requests in flight may take to finish once the process was asked to end. Supervisors
-/// commonly kill after ten seconds.
-const DRAIN_DEADLINE: Duration = Duration::from_secs(5);
+/// How long requests in flight may take to finish once the process was asked to end, and how long
+/// they and the record of what was admitted may take together. Supervisors commonly kill after ten
+/// seconds.
+const REQUESTS_DEADLINE: Duration = Duration::from_secs(5);
+const END_DEADLINE: Duration = Duration::from_secs(8);
+
+const _: () = assert!(REQUESTS_DEADLINE.as_secs() < END_DEADLINE.as_secs());
 
 /// How often memory of expired subjects is given back, and in how many bounded steps. Together
 /// some forty thousand subjects a second are looked at, for a few thousandths of one core.
@@ -48,6 +54,19 @@ pub enum ServeError {
          or listen on 127.0.0.1."
     )]
     DevelopmentKeyExposed(SocketAddr),
+    /// Not the address of a Redis. It is not repeated: there may be a password in it.
+    #[error(
+        "the regional store (TIDEGATE_REDIS or --redis): {0}.\nExpected \
+         redis://[[user]:password@]host[:port][/database], with several hosts \
+         redis://host,host/?sentinel=<name> or redis://host,host/?cluster=true."
+    )]
+    InvalidRedis(#[from] ConfigError),
+    /// Not a fleet secret.
+    #[error(
+        "the fleet secret (TIDEGATE_FLEET_SECRET or --fleet-secret) {0}, such as \
+         `openssl rand -hex 32` prints."
+    )]
+    InvalidFleetSecret(&'static str),
     /// Someone else listens there.
     #[error(
         "{0} is already in use.\nStop the process that listens there, or choose another address: \
@@ -70,7 +89,10 @@ impl ServeError {
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::InvalidKey(_) | Self::DevelopmentKeyExposed(_) => ExitCode::from(2),
+            Self::InvalidKey(_)
+            | Self::DevelopmentKeyExposed(_)
+            | Self::InvalidRedis(_)
+            | Self::InvalidFleetSecret(_) => ExitCode::from(2),
             _ => ExitCode::from(1),
         }
     }
@@ -94,32 +116,58 @@ fn check_key(args: &ServeArgs) -> Result<(), ServeError> {
 }
 
 async fn run(args: &ServeArgs) -> Result<(), ServeError> {
-    let door = Arc::new(door(args)?);
+    let secret = args.fleet_secret_bytes().map_err(ServeError::InvalidFleetSecret)?;
+    let region = args.redis.as_deref().map(|url| Region::parse(url, secret)).transpose()?;
+    let door = Arc::new(door(args, region.as_ref())?);
     // Caught before anyone is told that we run: whoever reads the address may ask us to end.
     let mut signals = Signals::catch()?;
     let listener = listen(args.listen).await?;
     let address = listener.local_addr()?;
     let key_in_environment = args.has_key_in_environment();
     let subjects_max = door.limiter().subjects_max();
-    say(&Welcome { address, args, key_in_environment, subjects_max });
+    let place = region.as_ref();
+    say(&Welcome { address, args, region: place, key_in_environment, subjects_max });
+    let look = region.clone().map(|region| tokio::spawn(region.look()));
 
     let sweeper = tokio::spawn(sweep(Arc::clone(&door)));
     let connections = accept_until(signals.next(), listener, &door).await;
-    say(&"\nstopping; requests in flight are finished first (Ctrl-C again ends it at once)");
-    let enough = async {
-        let _ = timeout(DRAIN_DEADLINE, signals.next()).await;
+    let first = match region {
+        None => "requests in flight are finished first",
+        Some(_) => "requests in flight are finished and what was admitted is recorded first",
     };
+    say(&format_args!("\nstopping; {first} (Ctrl-C again ends it at once)"));
+    let end = Instant::now() + END_DEADLINE;
+    let mut hurried = false;
+    let enough = async { hurried = timeout(REQUESTS_DEADLINE, signals.next()).await.is_ok() };
     let open = connections.drain(enough).await;
     sweeper.abort();
-    say(&Farewell { door: &door, open });
+    look.inspect(|look| look.abort());
+    let end = if hurried { Instant::now() } else { end };
+    let drained = drain(door.limiter(), end, &mut signals).await;
+    say(&Farewell { door: &door, open, drained: region.is_some().then_some(drained) });
     Ok(())
 }
 
-fn door(args: &ServeArgs) -> Result<Door, ServeError> {
-    let limiter = Limiter::builder().memory_budget_bytes(args.memory).build()?;
+/// Lets the region record what was admitted, until `end` or the next signal.
+async fn drain(limiter: &Limiter, end: Instant, signals: &mut Signals) -> Drained {
+    let patience = end.saturating_duration_since(Instant::now());
+    tokio::select! {
+        drained = limiter.drain(patience) => drained,
+        () = signals.next() => limiter.drain(Duration::ZERO).await,
+    }
+}
+
+fn door(args: &ServeArgs, region: Option<&Region>) -> Result<Door, ServeError> {
+    let mut builder = Limiter::builder().memory_budget_bytes(args.memory);
+    if let Some(secret) = args.fleet_secret_bytes().map_err(ServeError::InvalidFleetSecret)? {
+        builder = builder.fleet_secret(secret);
+    }
+    if let Some(region) = region {
+        builder = region.join(builder);
+    }
     let workspace = Part::new(WORKSPACE).map_err(io::Error::other)?;
     let request_ids = RequestIds::new(getrandom::u64().map_err(io::Error::other)?);
-    Ok(Door::new(limiter, RootKey::new(args.root_key.clone(), workspace), request_ids))
+    Ok(Door::new(builder.build()?, RootKey::new(args.root_key.clone(), workspace), request_ids))
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
@@ -153,6 +201,7 @@ fn say(text: &dyn fmt::Display) {
 struct Welcome<'a> {
     address: SocketAddr,
     args: &'a ServeArgs,
+    region: Option<&'a Region>,
     key_in_environment: bool,
     subjects_max: usize,
 }
@@ -177,6 +226,9 @@ impl fmt::Display for Welcome<'_> {
         let body = r#"{"namespace":"demo","identifier":"you","limit":3,"duration":60000}"#;
         writeln!(f, "tidegate {} listens on {url}\n", env!("CARGO_PKG_VERSION"))?;
         writeln!(f, "  memory    {memory_mib} MiB, about {subjects} subjects")?;
+        if let Some(region) = self.region {
+            writeln!(f, "  region    {region}")?;
+        }
         writeln!(f, "  root key  {key}\n")?;
         writeln!(f, "Try it; of four in a minute the last is denied:\n")?;
         if has_to_be_set {
@@ -190,6 +242,8 @@ impl fmt::Display for Welcome<'_> {
 struct Farewell<'a> {
     door: &'a Door,
     open: usize,
+    /// In a region only.
+    drained: Option<Drained>,
 }
 
 impl fmt::Display for Farewell<'_> {
@@ -199,9 +253,19 @@ impl fmt::Display for Farewell<'_> {
         let (refused, subjects) = (self.door.refused(), self.door.limiter().subjects());
         write!(f, "stopped: {} admitted, {denied} denied, ", counts.admitted_local)?;
         write!(f, "{refused} refused (bad requests); subjects in memory: {subjects}")?;
-        match self.open {
-            0 => Ok(()),
-            open => write!(f, "; connections cut off: {open}"),
+        if self.open > 0 {
+            write!(f, "; connections cut off: {}", self.open)?;
+        }
+        match self.drained {
+            None => Ok(()),
+            Some(Drained { unreplayed_cost: 0, .. }) => {
+                write!(f, "\n0 of the admitted cost is unrecorded")
+            }
+            Some(Drained { unreplayed_cost, subjects }) => write!(
+                f,
+                "\n{unreplayed_cost} units of {subjects} subjects were not recorded: \
+                 Redis did not answer"
+            ),
         }
     }
 }

@@ -58,7 +58,28 @@ fn a_key_must_fit_into_a_header() {
 }
 
 #[test]
-fn a_key_is_never_printed() {
-    let args = ServeArgs { root_key: "hush".to_owned(), ..parse(&[]).unwrap() };
+fn a_secret_is_never_printed() {
+    let args = ServeArgs {
+        root_key: "hush".to_owned(),
+        redis: Some("redis://:hush@cache".to_owned()),
+        fleet_secret: Some("hush".to_owned()),
+        ..parse(&[]).unwrap()
+    };
     assert!(!format!("{args:?}").contains("hush"));
+}
+
+#[test]
+fn a_fleet_secret_has_64_hexadecimal_digits() {
+    let with = |secret: &str| {
+        let args = ServeArgs { fleet_secret: Some(secret.to_owned()), ..parse(&[]).unwrap() };
+        args.fleet_secret_bytes()
+    };
+    let mut expected = [0x0f; 32];
+    expected[0] = 0xA7;
+    assert_eq!(with(&format!("a7{}", "0F".repeat(31))), Ok(Some(expected)));
+    for bad in ["", "a7", &"0".repeat(63), &"0".repeat(65), &"g0".repeat(32), &"é".repeat(32)] {
+        assert!(with(bad).is_err(), "{bad}");
+    }
+    let none = ServeArgs { fleet_secret: None, ..parse(&[]).unwrap() };
+    assert_eq!(none.fleet_secret_bytes(), Ok(None));
 }

@@ -5,11 +5,15 @@ fn args(root_key: &str) -> ServeArgs {
         listen: "0.0.0.0:7600".parse().unwrap(),
         memory: 64 << 20,
         root_key: root_key.to_owned(),
+        redis: None,
+        fleet_secret: None,
     }
 }
 
 fn welcome(args: &ServeArgs, key_in_environment: bool) -> String {
-    Welcome { address: args.listen, args, key_in_environment, subjects_max: 1 }.to_string()
+    let region = args.redis.as_deref().map(|url| Region::parse(url, None).unwrap());
+    let (address, region) = (args.listen, region.as_ref());
+    Welcome { address, args, region, key_in_environment, subjects_max: 1 }.to_string()
 }
 
 #[test]
@@ -26,8 +30,10 @@ fn the_key_that_everyone_knows_is_not_exposed() {
 
 #[test]
 fn the_welcome_never_shows_a_secret() {
-    let args = args("hush");
+    let redis = Some("redis://me:hush@cache:6380".to_owned());
+    let args = ServeArgs { redis, fleet_secret: Some("hush".to_owned()), ..args("hush") };
     let welcome = welcome(&args, true);
+    assert!(welcome.contains("  region    redis at cache:6380\n"), "{welcome}");
     assert!(!welcome.contains("hush"), "{welcome}");
     assert!(welcome.contains("\"Authorization: Bearer $TIDEGATE_ROOT_KEY\""), "{welcome}");
     assert!(welcome.contains("http://127.0.0.1:7600/"), "{welcome}");

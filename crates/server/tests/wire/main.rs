@@ -9,6 +9,8 @@ mod batches;
 #[cfg(test)]
 mod process;
 #[cfg(test)]
+mod region;
+#[cfg(test)]
 mod singles;
 #[cfg(test)]
 mod support;

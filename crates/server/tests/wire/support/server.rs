@@ -22,14 +22,37 @@ pub(crate) struct Server {
     child: Running,
     pub(crate) address: SocketAddr,
     key: String,
-    said: Arc<Mutex<Vec<String>>>,
+    said: Lines,
     reader: JoinHandle<()>,
+    warned: Lines,
 }
 
-/// The binary, in an environment that says nothing about keys.
+/// What was printed so far.
+type Lines = Arc<Mutex<Vec<String>>>;
+
+/// Reads what is printed into `lines`, up to the one with `last` in it.
+fn read(
+    from: impl Read + Send + 'static,
+    lines: &Lines,
+    last: Option<&'static str>,
+) -> JoinHandle<()> {
+    let lines = Arc::clone(lines);
+    std::thread::spawn(move || {
+        for line in BufReader::new(from).lines().map_while(Result::ok) {
+            let is_last = last.is_some_and(|last| line.contains(last));
+            lines.lock().unwrap().push(line);
+            if is_last {
+                break;
+            }
+        }
+    })
+}
+
+/// The binary, in an environment that says nothing about keys and stores.
 pub(crate) fn tidegate(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
     command.args(args).env_remove("TIDEGATE_ROOT_KEY");
+    command.env_remove("TIDEGATE_REDIS").env_remove("TIDEGATE_FLEET_SECRET");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -64,19 +87,11 @@ impl Server {
 
     fn start_heard_until(command: &mut Command, key: &str, last: Option<&'static str>) -> Self {
         let mut child = Running(command.spawn().unwrap());
-        let said = Arc::new(Mutex::new(Vec::new()));
-        let (stdout, lines) = (child.0.stdout.take().unwrap(), Arc::clone(&said));
-        let reader = std::thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                let is_last = last.is_some_and(|last| line.contains(last));
-                lines.lock().unwrap().push(line);
-                if is_last {
-                    break;
-                }
-            }
-        });
-        let unknown = "127.0.0.1:0".parse().unwrap();
-        let mut server = Self { child, address: unknown, key: key.to_owned(), said, reader };
+        let (said, warned) = (Lines::default(), Lines::default());
+        let reader = read(child.0.stdout.take().unwrap(), &said, last);
+        read(child.0.stderr.take().unwrap(), &warned, None);
+        let (address, key) = ("127.0.0.1:0".parse().unwrap(), key.to_owned());
+        let mut server = Self { child, address, key, said, reader, warned };
         let line = server.wait_for_line("listens on http://");
         server.address = line.rsplit('/').next().unwrap().parse().unwrap();
         // The rest of the welcome follows in the same breath.
@@ -93,8 +108,19 @@ impl Server {
         self.said.lock().unwrap().clone()
     }
 
+    /// Everything printed for the log so far.
+    pub(crate) fn warned(&self) -> Vec<String> {
+        self.warned.lock().unwrap().clone()
+    }
+
+    /// The first line for the log that contains `text`.
+    pub(crate) fn wait_for_warning(&self, text: &str) -> String {
+        let found = || self.warned().into_iter().find(|line| line.contains(text));
+        eventually(DEADLINE, found)
+    }
+
     /// The first printed line that contains `text`.
-    pub(crate) fn wait_for_line(&mut self, text: &str) -> String {
+    pub(crate) fn wait_for_line(&self, text: &str) -> String {
         eventually(DEADLINE, || {
             // Asked before looking: what was printed before the end is then seen.
             let has_ended = self.reader.is_finished();
@@ -102,9 +128,7 @@ impl Server {
                 return Some(line);
             }
             if has_ended {
-                let mut stderr = String::new();
-                self.child.0.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-                panic!("ended without saying {text:?}: {stderr}");
+                panic!("ended without saying {text:?}: {:?}", self.warned());
             }
             None
         })
