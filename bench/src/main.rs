@@ -5,6 +5,7 @@
 
 mod decide;
 mod machine;
+mod region;
 mod report;
 
 use std::error::Error;
@@ -26,6 +27,8 @@ struct Cli {
 enum Bench {
     /// The local decision: ns per decision, memory per subject, instructions.
     Decide(decide::Args),
+    /// The region: what Redis does for an admission, decision time, overshoot.
+    Region(region::Args),
     /// Fills one contestant in a fresh process and says what that took; `decide` starts it.
     #[command(hide = true)]
     MemoryProbe(decide::memory::ProbeArgs),
@@ -37,6 +40,7 @@ enum Bench {
 fn main() -> ExitCode {
     let outcome = match Cli::parse().bench {
         Bench::Decide(args) => decide::main(&args),
+        Bench::Region(args) => region::main(&args),
         Bench::MemoryProbe(args) => decide::memory::probe(&args),
         Bench::CallgrindRun(args) => decide::callgrind::run(&args),
     };

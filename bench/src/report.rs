@@ -59,6 +59,11 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// Whether it has headings only.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.len() <= 1
+    }
+
     /// Prints the table; the first `left` columns are text.
     pub(crate) fn print(&self, left: usize) {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);

@@ -8,7 +8,7 @@ use crate::repo::Repo;
 use crate::setup;
 
 /// The benchmarks of `bench/`, by name.
-const NAMES: [&str; 1] = ["decide"];
+const NAMES: [&str; 2] = ["decide", "region"];
 
 /// `cargo xtask bench <name> [args]`.
 pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
@@ -26,21 +26,34 @@ pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
     if args.iter().any(|arg| arg == "--callgrind") {
         setup::ensure(&[&setup::VALGRIND])?;
     }
+    let other_redis = args.iter().any(|arg| arg.starts_with("--redis-server"));
+    if args.first().is_some_and(|name| name == "region") && !other_redis {
+        setup::ensure(&[&setup::REDIS])?;
+    }
     let mut command = repo.cargo_apart("bench");
     command.args(["run", "--release", "--manifest-path", "bench/Cargo.toml", "--"]).args(args);
     // The output belongs to the benchmark alone: `--json` may be read by another program.
     match command.status() {
         Ok(status) if status.success() => Ok(()),
+        // It has said itself what it does not understand.
+        Ok(status) if status.code() == Some(2) => {
+            Err(Failure::usage("see `cargo xtask bench <name> --help`"))
+        }
         Ok(status) => Err(Failure::check(format!("the benchmark failed ({status})"))),
         Err(error) => Err(Failure::machine(format!("cargo: {error}"))),
     }
 }
 
-/// Builds the benchmarks without the peers, runs each workload for a moment, and reads the lines.
+/// Builds the benchmarks without the peers, runs each case for a moment, and reads the lines.
 pub(crate) fn smoke(repo: &Repo) -> Result<()> {
+    setup::ensure(&[&setup::REDIS])?;
+    NAMES.iter().try_for_each(|name| smoke_one(repo, name))
+}
+
+fn smoke_one(repo: &Repo, name: &str) -> Result<()> {
     let mut command = repo.cargo_apart("bench");
     command.args(["run", "--release", "--no-default-features"]);
-    command.args(["--manifest-path", "bench/Cargo.toml", "--", "decide", "--smoke", "--json"]);
+    command.args(["--manifest-path", "bench/Cargo.toml", "--", name, "--smoke", "--json"]);
     let mut good: u64 = 0;
     let mut bad = Vec::new();
     let ended = child::show(command, |line| {
@@ -52,14 +65,15 @@ pub(crate) fn smoke(repo: &Repo) -> Result<()> {
         }
     })?;
     if !ended.is_success() {
-        return Err(Failure::check(format!("the benchmark failed ({})", ended.describe())));
+        return Err(Failure::check(format!("bench {name} failed ({})", ended.describe())));
     }
     if let Some(first) = bad.first() {
-        return Err(Failure::check(format!("{} bad JSON lines, the first: {first}", bad.len())));
+        let bad = bad.len();
+        return Err(Failure::check(format!("bench {name}: {bad} bad JSON lines, first: {first}")));
     }
     if good == 0 {
-        return Err(Failure::check("the benchmark printed no JSON line"));
+        return Err(Failure::check(format!("bench {name} printed no JSON line")));
     }
-    println!("{good} JSON lines, all in the shared shape");
+    println!("{name}: {good} JSON lines, all in the shared shape");
     Ok(())
 }

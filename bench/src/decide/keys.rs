@@ -96,7 +96,7 @@ impl Random {
     }
 
     /// A number below `bound`.
-    fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         let bound = u128::try_from(bound).unwrap_or(0);
         usize::try_from((u128::from(self.next()) * bound) >> 64).unwrap_or(0)
     }

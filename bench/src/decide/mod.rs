@@ -5,7 +5,7 @@ mod contestant;
 #[cfg(feature = "controls")]
 mod digest;
 mod field;
-mod keys;
+pub(crate) mod keys;
 pub(crate) mod memory;
 mod ours;
 #[cfg(feature = "controls")]
