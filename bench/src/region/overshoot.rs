@@ -57,7 +57,7 @@ impl Pattern {
     const fn subjects(self) -> [usize; 3] {
         match self {
             Self::Steady => [500, 100, 10],
-            Self::Burst => [300, 40, 6],
+            Self::Burst => [900, 100, 10],
         }
     }
 }
