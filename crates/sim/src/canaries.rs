@@ -15,7 +15,7 @@ pub const CANARIES: [(Planted, u64); 18] = [
     (Planted::Increments, 0),
     (Planted::EchoTotal, 8),
     (Planted::DropDirty, 0),
-    (Planted::NoResend, 0),
+    (Planted::NoResend, 2),
     (Planted::NoGenerations, 59),
     (Planted::SameComponent, 0),
     (Planted::StrictBySequence, 0),
