@@ -251,17 +251,22 @@ impl Shared {
     }
 
     fn reincarnate(self: &Arc<Self>) {
-        let mut bytes = [0; 16];
-        // Without randomness the old name has to do until the next clash.
-        if getrandom::fill(&mut bytes).is_ok() {
-            let effects = {
-                let mut state = self.lock();
-                state.region.reincarnate(&self.table, u128::from_ne_bytes(bytes));
-                state.take_effects()
-            };
-            self.perform(effects);
-        }
+        // A system that has no randomness any more leaves us with the name we have.
+        let Ok(incarnation) = draw_incarnation() else { return };
+        let effects = {
+            let mut state = self.lock();
+            state.region.reincarnate(&self.table, incarnation);
+            state.take_effects()
+        };
+        self.perform(effects);
     }
+}
+
+/// A random identity, from the operating system.
+pub(crate) fn draw_incarnation() -> Result<u128, getrandom::Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)?;
+    Ok(u128::from_ne_bytes(bytes))
 }
 
 /// A call that ends in one way or another: also if the store panics or the runtime is gone, or

@@ -10,9 +10,9 @@ use tidegate_limiter::{
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-use super::{BuildError, Builder, Limiter, random_seed};
+use super::{BuildError, Builder, Limiter};
 use crate::clock::Clock;
-use crate::region::{Conversation, Drained, Heard};
+use crate::region::{Conversation, Drained, Heard, draw_incarnation};
 
 /// With whom a limiter shares its limits.
 pub(super) struct Choice {
@@ -35,18 +35,12 @@ impl Choice {
             .with_wake(Wake::new(move || noted.notify_one()));
         let table = Arc::new(Table::new(options, seed));
         // Drawn here, in the process that uses it: a name that was kept could be used twice.
-        let [incarnation, _] = split(random_seed()?);
+        let incarnation = draw_incarnation().map_err(BuildError::Seed)?;
         let (clock, identity) = (Arc::clone(clock), (self.tuning, incarnation));
         let region =
             Conversation::start(Arc::clone(&table), clock, self.store, identity, (wake, runtime));
         Ok((table, region))
     }
-}
-
-fn split(bytes: [u8; 32]) -> [u128; 2] {
-    let (halves, _) = bytes.as_chunks::<16>();
-    let mut numbers = halves.iter().map(|half| u128::from_ne_bytes(*half));
-    [numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)]
 }
 
 impl Builder {
