@@ -25,7 +25,6 @@ pub(crate) struct Heard {
 pub(crate) struct Marks {
     acked: Register,
     confirmed: Register,
-    published: Register,
     fresh_until: Register,
     reserved: Register,
     limit: Register,
@@ -49,7 +48,6 @@ impl Marks {
         Self {
             acked: zero(turn),
             confirmed: zero(turn),
-            published: zero(turn),
             fresh_until: zero(turn),
             reserved: zero(turn),
             limit: zero(turn),
@@ -85,8 +83,6 @@ pub(crate) struct Cell<'a> {
     pub(crate) confirmed: &'a Register,
     /// What other regions have published. Never published again.
     pub(crate) foreign: &'a Register,
-    /// How much of `confirmed` the global store holds.
-    pub(crate) published: &'a Register,
     /// Until when, on the monotonic clock, the view counts as fresh.
     pub(crate) fresh_until: &'a Register,
     /// What of `claimed` batches in flight hold. Says why a request is denied; no verdict depends
@@ -110,7 +106,6 @@ impl<'a> Cell<'a> {
             peers: &heard.peers,
             confirmed: &marks.confirmed,
             foreign: &heard.foreign,
-            published: &marks.published,
             fresh_until: &marks.fresh_until,
             reserved: &marks.reserved,
             limit: &marks.limit,
@@ -118,7 +113,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    fn registers(self) -> [&'a Register; 11] {
+    fn registers(self) -> [&'a Register; 10] {
         [
             self.claimed,
             self.mine,
@@ -126,7 +121,6 @@ impl<'a> Cell<'a> {
             self.peers,
             self.confirmed,
             self.foreign,
-            self.published,
             self.fresh_until,
             self.reserved,
             self.limit,
@@ -152,7 +146,7 @@ impl<'a> Cell<'a> {
     /// The cell got another name: no store has heard of it under that one. What was admitted and
     /// what others used stays; the rest is told and asked anew.
     pub(crate) fn rename(self, turn: Turn, alive: impl Fn() -> bool) {
-        let told = [self.acked, self.confirmed, self.published, self.fresh_until, self.replay_at];
+        let told = [self.acked, self.confirmed, self.fresh_until, self.replay_at];
         for register in told {
             let _ = register.set(turn, &alive, 0);
         }

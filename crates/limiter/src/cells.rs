@@ -183,12 +183,6 @@ impl<'a> CellHandle<'a> {
         self.read(|cell| cell.foreign)
     }
 
-    /// How much of `confirmed` is known to be published.
-    #[must_use]
-    pub fn published(&self) -> u64 {
-        self.read(|cell| cell.published)
-    }
-
     /// Until when, on the monotonic clock, the view counts as fresh.
     #[must_use]
     pub fn fresh_until_ms(&self) -> u64 {
@@ -215,12 +209,6 @@ impl<'a> CellHandle<'a> {
     /// The sum of what the other regions have published.
     pub fn observe_foreign(&self, sum: u64) -> bool {
         self.heard(self.ledger.cell(self.turn).observe_foreign(self.turn, || self.alive(), sum))
-    }
-
-    /// This much of `confirmed` has been published.
-    pub fn mark_published(&self, count: u64) -> bool {
-        let published = &self.ledger.cell(self.turn).published;
-        self.done(published.raise(self.turn, || self.alive(), count))
     }
 
     /// The view is fresh until this moment of the monotonic clock.

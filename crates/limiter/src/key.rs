@@ -81,6 +81,12 @@ impl Digest {
         Self(bytes)
     }
 
+    /// A name that came from outside.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
     /// The 16 bytes.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 16] {

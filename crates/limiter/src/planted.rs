@@ -42,6 +42,30 @@ pub enum Planted {
     NoPrevious,
     /// A view is fresh from the moment of the answer, not of the question.
     FreshOnArrival,
+    /// What the own region published is added to what this process admitted.
+    OwnAdded,
+    /// What the own region published counts as another region's.
+    OwnInForeign,
+    /// A region publishes what others published with what it recorded.
+    ForeignRepublished,
+    /// A region publishes what it reserved or has not recorded.
+    PublishUnconfirmed,
+    /// What is sent is taken as published, whatever comes of it.
+    PublishedEarly,
+    /// What others published of a subject that is not served here is forgotten.
+    DropUnserved,
+    /// A leader publishes only what it serves itself.
+    PublishServedOnly,
+    /// A published total is of use for one window.
+    ExpiredEarly,
+    /// Rows that become visible late are not read.
+    CursorSkips,
+    /// Rows that are lost are not missed.
+    CursorUnchecked,
+    /// A total that is imported takes the place of a larger one.
+    Overwrite,
+    /// What was posted once is not posted again.
+    NoRepost,
 }
 
 #[cfg(feature = "planted")]

@@ -222,7 +222,9 @@ impl Table {
             None => answer,
             Some(regional) => {
                 let (window, fresh_ms) = (answer.retry.window, regional.freshness.fresh_ms);
-                Answer { age_ms: spot.ledger.age_ms(place, window, fresh_ms, now), ..answer }
+                let globe_ms = regional.globe().age_ms(window.as_millis(), now.monotonic_ms());
+                let region_ms = spot.ledger.age_ms(place, window, fresh_ms, now);
+                Answer { age_ms: region_ms.max(globe_ms), ..answer }
             }
         }
     }

@@ -129,7 +129,7 @@ impl Cell<'_> {
         assert_eq!(write, Write::Done);
     }
 
-    fn told_all(told: &[Told]) -> [u64; 11] {
+    fn told_all(told: &[Told]) -> [u64; 10] {
         let memory = Memory::new();
         let cell = memory.cell();
         let _ = cell.mine.raise(TURN, alive, 500);

@@ -16,6 +16,12 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+#[test]
+fn a_digest_is_its_bytes() {
+    let digest = Digest::from_bytes([7; 16]);
+    assert_eq!((digest.as_bytes(), Digest::from_words(digest.to_words())), (&[7; 16], digest));
+}
+
 /// Names are kept in stores and shared between releases: they must never change by accident.
 #[test]
 fn golden_vectors() {

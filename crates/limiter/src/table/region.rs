@@ -9,8 +9,8 @@ use crate::batch;
 use crate::cells::{CellHandle, CellTicket, Cells, Ticket};
 use crate::key::Key;
 use crate::ledger::{Freshness, Reason, Terms, Verdict};
-use crate::request::{Batch, Request};
-use crate::sync::Mutex;
+use crate::request::{Batch, Request, Window};
+use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::time::Now;
 use crate::window::fits;
 
@@ -25,11 +25,38 @@ pub(crate) struct Regional {
     /// Subjects with something to tell. Each cell is in it once at most: see
     /// [`Ledger::asks_replay`](crate::ledger::Ledger::asks_replay).
     noted: Mutex<Vec<Ticket>>,
+    globe: GlobeMark,
+}
+
+/// When other regions were heard of, and whom that concerns.
+#[derive(Debug)]
+pub(crate) struct GlobeMark {
+    /// Subjects with shorter windows have nothing to do with other regions.
+    window_min_ms: AtomicU64,
+    heard_ms: AtomicU64,
+}
+
+impl GlobeMark {
+    /// How old what is known of other regions is; 0 if they do not matter.
+    #[inline]
+    pub(crate) fn age_ms(&self, window_ms: u64, now_ms: u64) -> u64 {
+        // ORDER: relaxed. A moment later the age is that much more.
+        if window_ms < self.window_min_ms.load(Ordering::Relaxed) {
+            return 0;
+        }
+        now_ms.saturating_sub(self.heard_ms.load(Ordering::Relaxed))
+    }
 }
 
 impl Regional {
     pub(crate) fn new(freshness: Freshness, wake: Wake) -> Self {
-        Self { freshness, wake, noted: Mutex::new(Vec::new()) }
+        let window_min_ms = AtomicU64::new(u64::MAX);
+        let globe = GlobeMark { window_min_ms, heard_ms: AtomicU64::new(0) };
+        Self { freshness, wake, noted: Mutex::new(Vec::new()), globe }
+    }
+
+    pub(crate) const fn globe(&self) -> &GlobeMark {
+        &self.globe
     }
 
     fn lock(&self) -> crate::sync::MutexGuard<'_, Vec<Ticket>> {
@@ -180,6 +207,17 @@ impl Table {
         fits(look.used, terms.cost, terms.limit).then_some(reason)
     }
 
+    /// Everything that other regions had published at this moment of the monotonic clock is known.
+    /// It concerns subjects whose windows are at least so long: the age of their answers says it
+    /// from now on.
+    pub fn heard_globe(&self, monotonic_ms: u64, window_min_ms: u64) {
+        if let Some(regional) = &self.regional {
+            // ORDER: relaxed, as where they are read.
+            regional.globe.heard_ms.fetch_max(monotonic_ms, Ordering::Relaxed);
+            regional.globe.window_min_ms.store(window_min_ms, Ordering::Relaxed);
+        }
+    }
+
     /// Takes the subjects that have something to tell.
     pub fn take_noted(&self, into: &mut Vec<Ticket>) {
         if let Some(regional) = &self.regional {
@@ -206,6 +244,18 @@ impl Table {
     pub fn cells(&self, subject: Ticket) -> Option<Cells<'_>> {
         let spot = self.shards.get(usize::from(subject.shard))?.spot(subject.ledger)?;
         (spot.era == subject.era).then(|| Cells::new(spot.ledger, spot.era)).flatten()
+    }
+
+    /// Turns a subject to the window that the clock is in, as a request would: what is known of
+    /// that window can then be told before the first request of it.
+    pub fn turn(&self, subject: Ticket, now: Now) {
+        let shard = self.shards.get(usize::from(subject.shard));
+        let Some(spot) = shard.and_then(|shard| shard.spot(subject.ledger)) else { return };
+        if spot.era == subject.era
+            && let Ok(window) = Window::from_millis(spot.ledger.window_ms())
+        {
+            let _ = spot.ledger.place(spot.era, window, now);
+        }
     }
 
     /// A cell, if it still is the current or the previous one of its subject.

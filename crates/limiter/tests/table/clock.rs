@@ -222,7 +222,7 @@ fn a_renamed_cell_is_told_anew() {
     table.take_noted(&mut noted);
     let old = table.cells(noted[0]).unwrap().current;
     let ticket = old.ticket(noted[0]);
-    assert!(old.acknowledge(9) && old.observe_region(9, 9) && old.mark_published(9));
+    assert!(old.acknowledge(9) && old.observe_region(9, 9));
     assert!(old.mark_fresh_until_ms(u64::MAX >> 14) && old.mute_replay());
     // The wall clock steps back an hour.
     let now = clocks(500 - 3_600_000, 501);
@@ -230,7 +230,7 @@ fn a_renamed_cell_is_told_anew() {
     assert!(table.cell(ask.subject(), START_MS / WINDOW_MS).is_none(), "the old name is gone");
     let new = table.cell(ask.subject(), now.unix_ms() / WINDOW_MS + 1).unwrap();
     assert_eq!((new.mine(), new.claimed()), (10, 10));
-    assert_eq!((new.acked(), new.confirmed(), new.published()), (0, 0, 0));
+    assert_eq!((new.acked(), new.confirmed()), (0, 0));
     assert_eq!(new.fresh_until_ms(), 0);
     // Replies to what was said of the old name arrive now.
     assert!(!old.observe_region(99, 9) && !old.acknowledge(9) && old.mine() == 0);

@@ -61,7 +61,7 @@ pub(super) struct Pair {
 
 impl Pair {
     pub(super) fn new(regional: bool, exercised: Exercised) -> Self {
-        let mut sizes = (1..).map(|size| Options::default().with_budget_bytes(size << 9));
+        let mut sizes = (1..).map(|size| Options::default().with_budget_bytes(size << 6));
         let options = sizes.find(|options| options.subjects_max() >= SUBJECTS).unwrap();
         let subjects_max = options.subjects_max();
         assert_eq!(subjects_max, SUBJECTS);
