@@ -7,17 +7,34 @@
 //! No sockets, no runtime, no clock: the caller carries the messages. [`MemoryRegion`] is the
 //! model of a regional store.
 
+mod board;
+mod breaker;
+mod dice;
+mod global;
+mod globe;
 mod memory;
+mod pack;
 mod region;
 mod store;
 mod tuning;
 
-pub use memory::{MemoryRegion, MemoryStore};
+pub use board::{
+    BoardCall, BoardReply, Boarding, IDENTITY_LIFE_MS, POSTS_LIFE_MS, POSTS_MAX, Post,
+};
+pub use breaker::BreakerState;
+pub use global::{
+    Batch, GAPS_MAX, GlobalCall, GlobalCalling, GlobalError, GlobalReply, GlobalStore, Import,
+    NAME_LAPSE_MS, PAYLOAD_MAX, REGION_NAME_MAX, RENEW_MS, RegionName, RegionNameError,
+    RegionNumber, Row,
+};
+pub use globe::{Globe, GlobeCounts, GlobeEffect, GlobeId, GlobeOptions};
+pub use memory::{MemoryGlobalStore, MemoryGlobe, MemoryRegion, MemoryStore, PrivateStore};
+pub use pack::{Counter, pack, unpack};
 pub use region::{
-    Answered, BreakerState, CallId, Effect, Outcome, Refresh, Region, RegionCounts, Waiter,
+    Answered, CallId, Effect, Outcome, Refresh, Region, RegionCounts, Touched, Waiter,
 };
 pub use store::{
     Calling, CellName, CellReply, Component, Record, RegionalStore, Reply, Shard, ShardCall,
     ShardReply, StoreError, Token,
 };
-pub use tuning::{BreakerTuning, Tuning};
+pub use tuning::{BreakerTuning, GlobeTuning, Rule, Tuning};

@@ -1,16 +1,27 @@
 //! A regional store in memory: the model that every driver is tested against, and what the
 //! simulator breaks in the ways a real one breaks.
 
+mod board;
+mod globe;
+mod private;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
+use crate::board::{BoardCall, BoardReply, Boarding};
 use crate::store::{
     Calling, CellName, CellReply, Component, Record, RegionalStore, Reply, Shard, ShardCall,
     ShardReply, Token,
 };
 
-/// The totals of a region's cells, in one or more shards.
+pub use globe::{MemoryGlobalStore, MemoryGlobe};
+pub use private::PrivateStore;
+
+use board::Board;
+
+/// The totals of a region's cells, in one or more shards, and its board, which lives and dies with
+/// the first of them.
 ///
 /// ```
 /// use tidegate_convergence::{Component, MemoryRegion, Record, Shard, ShardCall, Token};
@@ -46,6 +57,7 @@ struct ShardMemory {
     token: Option<Token>,
     server: u64,
     cells: BTreeMap<CellName, Cell>,
+    board: Board,
 }
 
 #[derive(Clone, Debug)]
@@ -69,6 +81,11 @@ impl MemoryRegion {
         let server = call.identify.then_some(shard.server);
         let replies = call.records.iter().map(|record| Some(shard.record(record, now_ms)));
         ShardReply { token, server, replies: replies.collect() }
+    }
+
+    /// Answers a call to the board at a moment of the store's own clock.
+    pub fn board(&mut self, call: &BoardCall, now_ms: u64) -> BoardReply {
+        self.shard_mut(Shard(0)).board.call(call, now_ms)
     }
 
     /// What a cell holds.
@@ -207,6 +224,11 @@ impl RegionalStore for MemoryStore {
 
     fn call<'a>(&'a self, call: &'a ShardCall) -> Calling<'a> {
         let reply = self.with(|region| region.call(call, (self.clock)()));
+        Box::pin(std::future::ready(Ok(reply)))
+    }
+
+    fn board<'a>(&'a self, call: &'a BoardCall) -> Boarding<'a> {
+        let reply = self.with(|region| region.board(call, (self.clock)()));
         Box::pin(std::future::ready(Ok(reply)))
     }
 }

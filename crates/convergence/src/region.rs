@@ -8,7 +8,6 @@
 //! - [`replied`](Region::replied): what a store answered is merged into the table.
 //! - A shard that lost its data is noticed by its token; everything alive is sent again.
 
-mod breaker;
 mod counts;
 mod loss;
 mod merge;
@@ -20,12 +19,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tidegate_limiter::planted::{self, Planted};
 use tidegate_limiter::{CellTicket, Now, Table, Ticket, Walk};
 
-pub use breaker::BreakerState;
 pub use counts::RegionCounts;
 
+use crate::breaker::Breaker;
 use crate::store::{Component, Record, Shard, ShardCall, ShardReply, StoreError, Token};
 use crate::tuning::Tuning;
-use breaker::Breaker;
 use loss::Resend;
 
 /// Names a call until its answer comes.
@@ -82,6 +80,17 @@ pub enum Refresh {
     LookAgain,
 }
 
+/// A subject of which the region has recorded more, or that this process has just begun to serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touched {
+    /// The subject.
+    pub subject: Ticket,
+    /// How much the region's total of the current cell grew...
+    pub grown: u64,
+    /// ...since it was last heard of, this long ago.
+    pub over_ms: u64,
+}
+
 /// One process's conversation with its region.
 #[derive(Debug)]
 pub struct Region {
@@ -102,6 +111,8 @@ pub struct Region {
     /// Another process has this one's identity, and a new one is on its way.
     clashing: bool,
     effects: Vec<Effect>,
+    /// What grew, if anybody wants to know.
+    touched: Option<Vec<Touched>>,
 }
 
 /// Where and when something happens.
@@ -231,6 +242,19 @@ impl Region {
             draining: false,
             clashing: false,
             effects: Vec::new(),
+            touched: None,
+        }
+    }
+
+    /// From now on [`take_touched`](Self::take_touched) says what grew.
+    pub fn watch_growth(&mut self) {
+        self.touched.get_or_insert_default();
+    }
+
+    /// Takes what grew since the last time.
+    pub fn take_touched(&mut self, into: &mut Vec<Touched>) {
+        if let Some(touched) = &mut self.touched {
+            into.append(touched);
         }
     }
 

@@ -11,6 +11,8 @@ use thiserror::Error;
 use tidegate_limiter::Digest;
 use tidegate_limiter::planted::{self, Planted};
 
+use crate::board::{BoardCall, Boarding};
+
 /// Windows for which a store keeps a cell: one in which it is current, one as the previous, one
 /// for clocks that disagree and for totals that are sent again.
 const LIFE_WINDOWS: u64 = 3;
@@ -173,4 +175,7 @@ pub trait RegionalStore: Send + Sync + fmt::Debug {
 
     /// Makes one call. May be dropped at any time; the caller keeps the time.
     fn call<'a>(&'a self, call: &'a ShardCall) -> Calling<'a>;
+
+    /// Makes one call to the board. May be dropped at any time, as above.
+    fn board<'a>(&'a self, call: &'a BoardCall) -> Boarding<'a>;
 }

@@ -79,3 +79,121 @@ impl Default for Tuning {
         }
     }
 }
+
+/// When a region has something to say to the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// What is hidden from the others stays within a budget.
+    Budget {
+        /// A region that nobody has heard of speaks at one part in this many of the limit, divided
+        /// by the number of regions: together they hide that part of a limit at most.
+        quiet_part: u64,
+        /// Where several regions are, each speaks at one part in this many of the limit...
+        limit_part: u64,
+        /// ...or of the room that is left, whichever is more, divided by how many they are.
+        room_part: u64,
+        /// What is due waits for as long as it takes to use one part in this many of the budget.
+        wait_part: u64,
+    },
+    /// The RFC's: every so often, whatever is above one part in so many of its limit and grew.
+    Floor {
+        /// How often.
+        every_ms: u64,
+        /// Which part.
+        part: u64,
+    },
+}
+
+/// How a region speaks with the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GlobeTuning {
+    /// What is worth publishing.
+    pub rule: Rule,
+    /// Shorter windows stay in their region: news would come too late for them.
+    pub window_min_ms: u64,
+    /// What is due waits this long at least, for others to go with it...
+    pub publish_min_ms: u64,
+    /// ...and at most this long...
+    pub publish_max_ms: u64,
+    /// ...or one part in this many of its window, whichever is less.
+    pub publish_window_part: u64,
+    /// How often a process reads what others published.
+    pub import_ms: u64,
+    /// The same while a shared limit may be used up before the next time.
+    pub import_min_ms: u64,
+    /// How long a call to the global store may take. Nobody waits for it.
+    pub timeout_ms: u64,
+    /// How soon a call to it that failed is repeated.
+    pub retry_ms: u64,
+    /// How long a process leads its region after it last said so.
+    pub lease_ms: u64,
+    /// How often the leader looks at the board...
+    pub board_ms: u64,
+    /// ...and how often the others see whether there is a leader.
+    pub follow_ms: u64,
+    /// How long what was posted may take to come back in an import, beyond what it was to wait.
+    /// Then it is posted again.
+    pub repost_ms: u64,
+    /// How long a row may be missing although later ones are there. Longer than any call.
+    pub gap_ms: u64,
+    /// What a leader has repeated is deleted when it is this old: all others have read it by then.
+    /// Who has not read everything for half as long begins anew.
+    pub grace_ms: u64,
+    /// A leader repeats what is live no more often than this...
+    pub repeat_ms: u64,
+    /// ...and not before this much...
+    pub repeat_counters_min: u64,
+    /// ...and so many times as much as is live has been published since: the feed is that much
+    /// longer, and repeating is that much less of what is written.
+    pub repeat_times: u64,
+    /// Most rows of one import.
+    pub rows_max: usize,
+    /// Most values kept of cells that this process need not serve. More are counted and dropped.
+    pub values_max: usize,
+    /// When the global store is left alone. Few calls are made, so few have to fail.
+    pub breaker: BreakerTuning,
+}
+
+impl Default for GlobeTuning {
+    /// By simulation on the RFC's fleet: see `docs/adr/0009-a-packed-feed.md`.
+    fn default() -> Self {
+        Self {
+            rule: Rule::Budget { quiet_part: 4, limit_part: 20, room_part: 2, wait_part: 4 },
+            window_min_ms: 60_000,
+            publish_min_ms: 100,
+            publish_max_ms: 5_000,
+            publish_window_part: 60,
+            import_ms: 1_000,
+            import_min_ms: 200,
+            timeout_ms: 5_000,
+            retry_ms: 500,
+            lease_ms: 3_000,
+            board_ms: 100,
+            follow_ms: 1_000,
+            repost_ms: 5_000,
+            gap_ms: 30_000,
+            grace_ms: 120_000,
+            repeat_ms: 30_000,
+            repeat_counters_min: 1_000,
+            repeat_times: 4,
+            rows_max: 256,
+            values_max: 4_000_000,
+            breaker: BreakerTuning { period_ms: 30_000, calls_min: 4, open_ms: 5_000, probes: 1 },
+        }
+    }
+}
+
+impl GlobeTuning {
+    /// The RFC's rule, intervals and time-out, in our code: for comparison.
+    #[must_use]
+    pub fn rfc() -> Self {
+        Self {
+            rule: Rule::Floor { every_ms: 10_000, part: 2 },
+            import_ms: 10_000,
+            import_min_ms: 10_000,
+            timeout_ms: 10_000,
+            repost_ms: 30_000,
+            ..Self::default()
+        }
+    }
+}

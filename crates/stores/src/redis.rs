@@ -4,7 +4,8 @@
 //! trip, whatever it carries; a record that is refused does not harm its neighbours; every key has
 //! a time to live from its first write on, and holds no text of a user; nothing is sent twice
 //! unless the server said that it did not execute it. The store comes back by itself.
-//! Refuses: totals of 2^53 and above, which Lua cannot count exactly: their reply is `None`.
+//! Refuses: totals of 2^53 and above, which Lua cannot count exactly: their reply is `None`; steps
+//! of posts are cut to that. More than 1,000 posts are not taken at once.
 //! Fails: at once with `Unreachable` while there is no connection, with `Refused` when the server
 //! says no to everything, and with `Timeout` after two seconds without an answer. The caller keeps
 //! the time; its time-out is much shorter.
@@ -12,7 +13,8 @@
 //! # Keys
 //!
 //! `tg:1:{<shard>}:<digest>:<sequence>` is a cell, `tg:1:{<shard>}:token` the shard's token. One
-//! server is one shard; a cluster has 64, each in one slot.
+//! server is one shard; a cluster has 64, each in one slot. The board has a slot of its own:
+//! `tg:1:{board}:posts`, `due`, `leader` and `region`.
 //!
 //! # The user
 //!
@@ -31,14 +33,16 @@
 macro_rules! acl {
     () => {
         "resetchannels -@all +evalsha +script|load +info +cluster|slots \
-         +get +set +pexpire +hmget +hget +hset +hincrby +hlen"
+         +get +set +pexpire +hmget +hget +hset +hincrby +hlen \
+         +time +mget +hrandfield +hdel"
     };
 }
 use acl;
 
+mod board;
 mod check;
 mod cluster;
-mod config;
+pub(crate) mod config;
 mod info;
 mod jitter;
 mod link;
@@ -49,16 +53,20 @@ mod work;
 
 use std::fmt;
 
-use tidegate_convergence::{Calling, RegionalStore, Shard, ShardCall, ShardReply, StoreError};
+use tidegate_convergence::{
+    BoardCall, BoardReply, Boarding, Calling, RegionalStore, Shard, ShardCall, ShardReply,
+    StoreError,
+};
 
 pub use check::{NodeReport, Report, Warning};
 pub use config::{Address, ConfigError, Login, Password, RedisConfig, Tls, Topology};
 
+use board::{BoardScript, BoardWork, CALL_POSTS_MAX, LIVES};
 use cluster::Cluster;
 use link::{Link, unreachable};
 use open::{Access, Opener, Target};
-use script::Script;
-use work::Work;
+use script::{Script, Tag};
+use work::{Rounds, Work};
 
 /// The rights that a user of Redis 7 or newer needs, as they stand in an ACL line after the name,
 /// the password and the keys. `cluster|slots` only for a cluster.
@@ -89,6 +97,7 @@ const ROUNDS: usize = 3;
 /// ```
 pub struct RedisStore {
     script: Script,
+    board: BoardScript,
     route: Route,
 }
 
@@ -108,6 +117,7 @@ impl RedisStore {
         config.check()?;
         let access = Access::new(&config);
         let script = Script::new(&config.prefix);
+        let board = BoardScript::new(&script.start(Tag::Board), LIVES);
         let one = |target| Route::One(Link::new(Opener::new(access.clone(), target), seed));
         let to_sentinels = Access::to_sentinels(&config);
         let route = match config.topology {
@@ -117,23 +127,45 @@ impl RedisStore {
             }
             Topology::Cluster { nodes } => Route::Cluster(Cluster::new(access, nodes, seed)),
         };
-        Ok(Self { script, route })
+        Ok(Self { script, board, route })
     }
 
     async fn send(&self, call: &ShardCall) -> Result<ShardReply, StoreError> {
         // As in the model: a shard that does not exist is the last one.
         let shard = call.shard.min(Shard(self.shards().saturating_sub(1)));
-        let mut work = Work::new(call, shard);
+        let mut work = Work::new(&self.script, call, shard);
+        self.run(Tag::Shard(shard), &mut work).await?;
+        work.finish()
+    }
+
+    async fn send_board(&self, call: &BoardCall) -> Result<BoardReply, StoreError> {
+        let mut posts = call.posts.as_slice();
+        // The last of several executions takes; whoever calls sends no more than one holds.
+        while let Some((first, rest)) = posts.split_at_checked(CALL_POSTS_MAX)
+            && !rest.is_empty()
+        {
+            let mut work = BoardWork::new(&self.board, call, first, 0);
+            self.run(Tag::Board, &mut work).await?;
+            work.finish()?;
+            posts = rest;
+        }
+        let mut work = BoardWork::new(&self.board, call, posts, call.take_max);
+        self.run(Tag::Board, &mut work).await?;
+        work.finish()
+    }
+
+    /// Sends what is not executed yet, until all is, or it is no use.
+    async fn run(&self, tag: Tag, work: &mut (impl Rounds + Send)) -> Result<(), StoreError> {
         for _ in 0..ROUNDS {
-            let link = self.route.link(shard).await?;
-            let answered = link.ask(work.commands(&self.script)).await;
+            let link = self.route.link(tag).await?;
+            let answered = link.ask(work.commands()).await;
             let answered = answered.inspect_err(|_| self.route.doubt())?;
             let advice = work.take(&answered.values);
             if advice.doubt {
                 self.route.doubt();
             }
             if let Some(owner) = advice.moved {
-                self.route.moved(shard, owner);
+                self.route.moved(tag, owner);
             }
             if advice.replica {
                 // Whatever it answered is old. Who is the master must be asked again.
@@ -146,15 +178,15 @@ impl RedisStore {
                 break;
             }
         }
-        work.finish()
+        Ok(())
     }
 }
 
 impl Route {
-    async fn link(&self, shard: Shard) -> Result<Link, StoreError> {
+    async fn link(&self, tag: Tag) -> Result<Link, StoreError> {
         match self {
             Self::One(link) => Ok(link.clone()),
-            Self::Cluster(cluster) => cluster.link(shard).await,
+            Self::Cluster(cluster) => cluster.link(tag).await,
         }
     }
 
@@ -164,9 +196,9 @@ impl Route {
         }
     }
 
-    fn moved(&self, shard: Shard, owner: Address) {
+    fn moved(&self, tag: Tag, owner: Address) {
         if let Self::Cluster(cluster) = self {
-            cluster.moved(shard, owner);
+            cluster.moved(tag, owner);
         }
     }
 }
@@ -181,6 +213,10 @@ impl RegionalStore for RedisStore {
 
     fn call<'a>(&'a self, call: &'a ShardCall) -> Calling<'a> {
         Box::pin(self.send(call))
+    }
+
+    fn board<'a>(&'a self, call: &'a BoardCall) -> Boarding<'a> {
+        Box::pin(self.send_board(call))
     }
 }
 

@@ -11,7 +11,7 @@ use tidegate::{
     Batch, Cost, Limit, Limiter, MemoryStore, Part, RegionalStore, Request, Source, StoreError,
     Subject, Tuning, Window,
 };
-use tidegate_convergence::{Calling, ShardCall};
+use tidegate_convergence::{BoardCall, Boarding, Calling, ShardCall};
 use tokio::time::{Instant, interval};
 
 /// Ten times the bound of anything that is waited for here.
@@ -56,6 +56,13 @@ impl RegionalStore for Store {
         match self.silent.load(Ordering::SeqCst) {
             true => Box::pin(pending::<Result<_, StoreError>>()),
             false => self.memory.call(call),
+        }
+    }
+
+    fn board<'a>(&'a self, call: &'a BoardCall) -> Boarding<'a> {
+        match self.silent.load(Ordering::SeqCst) {
+            true => Box::pin(pending::<Result<_, StoreError>>()),
+            false => self.memory.board(call),
         }
     }
 }
@@ -228,10 +235,22 @@ impl RegionalStore for Panics {
     }
 
     fn call<'a>(&'a self, call: &'a ShardCall) -> Calling<'a> {
+        self.panic();
+        self.store.call(call)
+    }
+
+    fn board<'a>(&'a self, call: &'a BoardCall) -> Boarding<'a> {
+        self.panic();
+        self.store.board(call)
+    }
+}
+
+impl Panics {
+    /// Unless it did so often enough.
+    fn panic(&self) {
         let left = self.left.load(Ordering::SeqCst);
         self.left.store(left.saturating_sub(1), Ordering::SeqCst);
         assert!(left == 0, "a mistake in a store");
-        self.store.call(call)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use tidegate_limiter::Reason;
 
-use super::breaker::BreakerState;
+use crate::breaker::BreakerState;
 
 /// What happened since the start, and how things stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use tidegate_limiter::planted::{self, Planted};
 use tidegate_limiter::{Now, Table, Ticket};
 
-use super::{Answered, At, CallId, Effect, Flight, Item, Kind, Region};
+use super::{Answered, At, CallId, Effect, Flight, Item, Kind, Region, Touched};
 use crate::store::{Reply, ShardReply};
 
 /// How soon a replay that failed is tried again by a process that is about to end.
@@ -65,6 +65,7 @@ impl Region {
         // Whether it proves what the store holds now: a loss noticed since makes it history.
         let current =
             self.state(flight.shard).is_some_and(|state| state.generation == flight.generation);
+        self.touch(at, item, reply);
         let both = [(item.current, reply.current), (item.previous, reply.previous)];
         for (cell, reply) in both {
             let Some(cell) = at.table.cell_of(cell) else { continue };
@@ -107,6 +108,20 @@ impl Region {
         if let Some(state) = self.state(flight.shard) {
             state.note_components(components);
         }
+    }
+
+    /// Notes how much a subject grew, before it is merged.
+    fn touch(&mut self, at: At<'_>, item: &Item, reply: &Reply) {
+        let Some(touched) = &mut self.touched else { return };
+        let Some(cell) = at.table.cell_of(item.current) else { return };
+        let grown = reply.current.sum.saturating_sub(cell.confirmed());
+        let heard_ms = match cell.fresh_until_ms() {
+            // Nothing was heard of this cell before: it may have grown since its window began.
+            0 => at.ms().saturating_sub(at.elapsed_ms(item)),
+            until_ms => until_ms.saturating_sub(self.tuning.freshness.fresh_ms),
+        };
+        let over_ms = at.ms().saturating_sub(heard_ms).max(1);
+        touched.push(Touched { subject: item.subject, grown, over_ms });
     }
 
     /// A subject of which nothing was heard: what it carried is sent again, and who waited decides
@@ -172,5 +187,13 @@ impl Region {
         let wait_ms = if self.draining { DRAIN_RETRY_MS } else { self.tuning.replay_min_ms };
         cells.current.mute_replay();
         self.due_at(subject, at.ms().saturating_add(wait_ms));
+    }
+}
+
+impl At<'_> {
+    /// How much of the window of a subject is over.
+    fn elapsed_ms(self, item: &Item) -> u64 {
+        let window_ms = self.table.cells(item.subject).map_or(1, |cells| cells.window_ms.max(1));
+        self.now.unix_ms() % window_ms
     }
 }

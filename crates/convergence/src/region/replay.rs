@@ -3,7 +3,7 @@
 use tidegate_limiter::{Cells, Now, Ticket};
 
 use super::loss::Resend;
-use super::{At, Kind, Region, ShardState};
+use super::{At, Kind, Region, ShardState, Touched};
 use crate::store::Shard;
 
 /// Subjects looked at in one step: about a millisecond, for which callers that need the region
@@ -18,6 +18,10 @@ impl Region {
         let step = if self.draining { self.noted.len() } else { STEP };
         for _ in 0..step {
             let Some(subject) = self.noted.pop() else { return };
+            if let Some(touched) = &mut self.touched {
+                // The cell may be new, and others may have used it already.
+                touched.push(Touched { subject, grown: 0, over_ms: 0 });
+            }
             self.schedule(at, subject);
         }
     }

@@ -3,14 +3,17 @@
 use std::fmt;
 
 use redis::{Pipeline, Value};
-use tidegate_convergence::{Shard, StoreError, Token};
+use tidegate_convergence::{BoardCall, Post, Shard, StoreError, Token};
+use tidegate_limiter::Digest;
 
+use super::board::{self, BoardScript, Lives};
 use super::info::Info;
 use super::link::Link;
-use super::script::{Answer, Common, Script, TOTAL_MAX};
+use super::script::{Answer, Common, Script, TOTAL_MAX, Tag};
 use super::{RedisStore, Route};
 
-/// The oldest version we support, because it still gets repairs somewhere.
+/// The oldest version we support, because it still gets repairs somewhere; also the first that has
+/// `HRANDFIELD`.
 const VERSION_MIN: (u32, u32) = (6, 2);
 /// How long the keys of a check stay. They are written, so that every right is tried.
 const CHECK_LIFE_MS: u64 = 1_000;
@@ -126,9 +129,9 @@ impl RedisStore {
     /// # Errors
     /// When the server cannot be reached, or refuses.
     pub async fn agrees_on(&self, fingerprint: [u8; 16]) -> Result<bool, StoreError> {
-        let (shard, proposal) = (Shard(0), Token(u128::from_be_bytes(fingerprint)));
-        let link = self.route.link(shard).await?;
-        let mut command = self.script.run_on(&[format!("{}secret", self.script.start(shard))]);
+        let (tag, proposal) = (Tag::Shard(Shard(0)), Token(u128::from_be_bytes(fingerprint)));
+        let link = self.route.link(tag).await?;
+        let mut command = self.script.run_on(&[format!("{}secret", self.script.start(tag))]);
         command.arg(&fingerprint).arg(&[SECRET_LIFE_MS, 1]);
         let mut commands = Pipeline::new();
         commands.add_command(Script::load());
@@ -144,17 +147,19 @@ impl RedisStore {
     }
 
     /// Looks at every server that is written to: what it is, what it does when its memory is full,
-    /// and whether this user may do what we need. Writes two keys that stay for a second.
+    /// and whether this user may do what we need. Writes a few keys that stay for a second.
     ///
     /// # Errors
     /// When a server cannot be reached, or says nothing of itself.
     pub async fn check(&self) -> Result<Report, StoreError> {
         let mut report = Report::default();
         match &self.route {
-            Route::One(link) => self.look(&mut report, link, String::new(), Shard(0)).await?,
+            Route::One(link) => {
+                self.look(&mut report, link, String::new(), Tag::Shard(Shard(0))).await?;
+            }
             Route::Cluster(cluster) => {
-                for (address, shard, link) in cluster.owners().await? {
-                    self.look(&mut report, &link, address.to_string(), shard).await?;
+                for (address, tag, link) in cluster.owners().await? {
+                    self.look(&mut report, &link, address.to_string(), tag).await?;
                 }
             }
         }
@@ -166,16 +171,18 @@ impl RedisStore {
         report: &mut Report,
         link: &Link,
         address: String,
-        shard: Shard,
+        tag: Tag,
     ) -> Result<(), StoreError> {
         let proposal = Token(0);
-        let common = Common { shard, proposal, token_life_ms: CHECK_LIFE_MS, renew: false };
+        let common = Common { tag, proposal, token_life_ms: CHECK_LIFE_MS, renew: false };
         let mut commands = Pipeline::new();
         for section in ["server", "replication", "memory"] {
             commands.cmd("INFO").arg(section);
         }
         commands.add_command(Script::load());
         commands.add_command(self.script.probe(&common));
+        commands.add_command(BoardScript::load());
+        commands.add_command(probe_board(&self.script.start(tag)));
         let answered = link.ask(commands).await?;
         let (about, tried) = answered.values.split_at_checked(3).unwrap_or_default();
         let parts: Option<Vec<Info>> = about.iter().map(Info::read).collect();
@@ -205,7 +212,7 @@ impl Script {
     /// Records in a cell beside all others, under names that no subject has. The totals are so
     /// large that the second, of another component, makes a sum that takes every step there is.
     fn probe(&self, common: &Common) -> redis::Cmd {
-        let start = self.start(common.shard);
+        let start = self.start(common.tag);
         let mut keys = vec![format!("{start}check:0"); 5];
         if let Some(token) = keys.first_mut() {
             *token = format!("{start}check:token");
@@ -217,6 +224,24 @@ impl Script {
         }
         command
     }
+}
+
+/// Posts two on a board of its own and takes one, which takes every step there is.
+fn probe_board(start: &str) -> redis::Cmd {
+    let lives = Lives { posts_ms: CHECK_LIFE_MS, identity_ms: CHECK_LIFE_MS };
+    let board = BoardScript::new(&format!("{start}check:"), lives);
+    let subject = Digest::from_bytes([0; 16]);
+    let post = |sequence| Post { subject, window_ms: 1, sequence, step: 1 };
+    board.run(&BoardCall {
+        who: 0,
+        identity: 0,
+        sure: true,
+        posts: vec![post(0), post(1)],
+        within_ms: 0,
+        lease_ms: CHECK_LIFE_MS,
+        take_max: 1,
+        hurry: true,
+    })
 }
 
 /// The first error in an answer.
@@ -244,7 +269,10 @@ fn warnings(node: &NodeReport, expected: bool, tried: &[Value]) -> Vec<Warning> 
         found.push(Warning::Cluster { address: address(), member: node.cluster });
     }
     let why = tried.iter().find_map(refusal);
-    let strange = !matches!(tried, [_, answer] if Answer::read(answer).is_some());
+    let strange = !matches!(
+        tried,
+        [_, answer, _, board] if Answer::read(answer).is_some() && board::read(board).is_some()
+    );
     if why.is_some() || strange {
         let why = why.unwrap_or_else(|| "the script gave a strange answer".to_owned());
         found.push(Warning::NotPermitted { address: address(), why });

@@ -21,6 +21,7 @@ use super::config::Address;
 use super::info::hash;
 use super::link::{Link, unreachable};
 use super::open::{Access, CONNECT_WITHIN, Opener, Target, read_address};
+use super::script::Tag;
 
 /// How many shards a cluster has: enough to spread evenly over any cluster a region needs, few
 /// enough that asking each of them once a second is nothing. Part of what the keys mean.
@@ -45,8 +46,8 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Map {
-    /// The owner of each shard.
-    owners: BTreeMap<Shard, Address>,
+    /// The owner of each shard, and of the board.
+    owners: BTreeMap<Tag, Address>,
     links: BTreeMap<Address, Link>,
     /// The look under way; tells when it is over.
     looking: Option<watch::Receiver<bool>>,
@@ -61,21 +62,21 @@ impl Cluster {
         Self(Arc::new(Shared { access, seeds, seed, map: Mutex::default() }))
     }
 
-    /// The connection to the owner of a shard.
-    pub(super) async fn link(&self, shard: Shard) -> Result<Link, StoreError> {
-        if let Some(link) = self.known(shard) {
+    /// The connection to the owner of a shard, or of the board.
+    pub(super) async fn link(&self, tag: Tag) -> Result<Link, StoreError> {
+        if let Some(link) = self.known(tag) {
             return Ok(link);
         }
         if let Some(mut looking) = self.look() {
             // An error means that it ended without a word, which is an end as well.
             let _ = looking.wait_for(|over| *over).await;
         }
-        self.known(shard).ok_or_else(|| unreachable("no node of the cluster owns the shard"))
+        self.known(tag).ok_or_else(|| unreachable("no node of the cluster owns the slot"))
     }
 
-    /// A node said that another one owns the shard.
-    pub(super) fn moved(&self, shard: Shard, owner: Address) {
-        self.map().owners.insert(shard, owner);
+    /// A node said that another one owns it.
+    pub(super) fn moved(&self, tag: Tag, owner: Address) {
+        self.map().owners.insert(tag, owner);
         self.look();
     }
 
@@ -84,23 +85,23 @@ impl Cluster {
         self.look();
     }
 
-    /// The owners, each with the first shard it owns.
-    pub(super) async fn owners(&self) -> Result<Vec<(Address, Shard, Link)>, StoreError> {
-        self.link(Shard(0)).await?;
+    /// The owners, each with the first shard it owns, or the board.
+    pub(super) async fn owners(&self) -> Result<Vec<(Address, Tag, Link)>, StoreError> {
+        self.link(Tag::Board).await?;
         let owners = self.map().owners.clone();
-        let mut first: BTreeMap<Address, Shard> = BTreeMap::new();
-        for (shard, owner) in owners {
-            first.entry(owner).or_insert(shard);
+        let mut first: BTreeMap<Address, Tag> = BTreeMap::new();
+        for (tag, owner) in owners {
+            first.entry(owner).or_insert(tag);
         }
-        let with_link = |(owner, shard)| {
+        let with_link = |(owner, tag)| {
             let link = self.link_to(&owner);
-            (owner, shard, link)
+            (owner, tag, link)
         };
         Ok(first.into_iter().map(with_link).collect())
     }
 
-    fn known(&self, shard: Shard) -> Option<Link> {
-        let owner = self.map().owners.get(&shard).cloned()?;
+    fn known(&self, tag: Tag) -> Option<Link> {
+        let owner = self.map().owners.get(&tag).cloned()?;
         Some(self.link_to(&owner))
     }
 
@@ -169,16 +170,17 @@ impl Cluster {
     }
 }
 
-/// The owners of our shards in an answer to `CLUSTER SLOTS` of that node.
-fn read_owners(value: &Value, asked: &Address) -> BTreeMap<Shard, Address> {
+/// The owners of our slots in an answer to `CLUSTER SLOTS` of that node.
+fn read_owners(value: &Value, asked: &Address) -> BTreeMap<Tag, Address> {
     let Value::Array(ranges) = value else { return BTreeMap::new() };
     let ranges: Vec<_> = ranges.iter().filter_map(|range| read_range(range, asked)).collect();
-    let owner = |shard| {
-        let slot = i64::from(slot(shard));
+    let owner = |tag| {
+        let slot = i64::from(slot(tag));
         let found = ranges.iter().find(|(low, high, _)| (*low..=*high).contains(&slot));
-        found.map(|(_, _, owner)| (shard, owner.clone()))
+        found.map(|(_, _, owner)| (tag, owner.clone()))
     };
-    (0..SHARDS).map(Shard).filter_map(owner).collect()
+    let shards = (0..SHARDS).map(|shard| Tag::Shard(Shard(shard)));
+    shards.chain([Tag::Board]).filter_map(owner).collect()
 }
 
 fn read_range(range: &Value, asked: &Address) -> Option<(i64, i64, Address)> {
@@ -205,9 +207,9 @@ pub(super) fn read_moved(detail: &str) -> Option<Address> {
     Some(address).filter(|address| !address.host.is_empty())
 }
 
-/// The slot of a shard: that of its number, which is all that stands in the braces of its keys.
-pub(super) fn slot(shard: Shard) -> u16 {
-    crc16(shard.0.to_string().as_bytes()) % SLOTS
+/// The slot of the keys that have this in their braces.
+pub(super) fn slot(tag: Tag) -> u16 {
+    crc16(tag.to_string().as_bytes()) % SLOTS
 }
 
 /// CRC-16/XMODEM, which clusters use.
@@ -225,7 +227,7 @@ mod tests {
         // The check value of the standard; real clusters are asked in the integration tests.
         assert_eq!(crc16(b"123456789"), 0x31c3);
         let per_third = |third: u16| {
-            let inside = |shard: &u16| slot(Shard(*shard)) / (SLOTS / 3 + 1) == third;
+            let inside = |shard: &u16| slot(Tag::Shard(Shard(*shard))) / (SLOTS / 3 + 1) == third;
             (0..SHARDS).filter(inside).count()
         };
         assert_eq!([0, 1, 2].map(per_third), [21, 22, 21], "spread over three nodes");
@@ -240,10 +242,10 @@ mod tests {
         let value =
             Value::Array(vec![range(0, 8_191, node("a", 7)), range(8_192, 16_383, node("", 8))]);
         let owners = read_owners(&value, &asked);
-        assert_eq!(owners.len(), 64);
-        let there = |shard: &Shard| if slot(*shard) < 8_192 { ("a", 7) } else { ("here", 8) };
-        for (shard, owner) in &owners {
-            assert_eq!((owner.host.as_str(), owner.port), there(shard));
+        assert_eq!(owners.len(), 65);
+        let there = |tag: &Tag| if slot(*tag) < 8_192 { ("a", 7) } else { ("here", 8) };
+        for (tag, owner) in &owners {
+            assert_eq!((owner.host.as_str(), owner.port), there(tag));
         }
         assert!(read_owners(&Value::Nil, &asked).is_empty());
     }

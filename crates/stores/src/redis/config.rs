@@ -212,7 +212,7 @@ impl FromStr for RedisConfig {
 
 impl Address {
     /// Reads `host[:port]` or `[ipv6][:port]`.
-    fn parse(text: &str, port: u16) -> Result<Self, ConfigError> {
+    pub(crate) fn parse(text: &str, port: u16) -> Result<Self, ConfigError> {
         let (host, rest) = match text.strip_prefix('[') {
             Some(inside) => inside.split_once(']').ok_or(ConfigError::Address)?,
             None => text.split_at(text.find(':').unwrap_or(text.len())),
@@ -297,7 +297,7 @@ fn topology(hosts: &str, parameters: &Parameters) -> Result<Topology, ConfigErro
 }
 
 /// Undoes `%40`.
-fn decode(text: &str) -> Result<String, ConfigError> {
+pub(crate) fn decode(text: &str) -> Result<String, ConfigError> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

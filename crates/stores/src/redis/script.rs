@@ -1,6 +1,6 @@
-//! The one script: how records become a command, and an answer replies.
+//! The script of records: how they become a command, and an answer replies.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use redis::{Cmd, ServerError, Value};
 use tidegate_convergence::{CellReply, Record, Reply, Shard, Token};
@@ -16,12 +16,30 @@ pub(super) const TOKEN_LIFE_MS: u64 = 24 * 60 * 60 * 1_000;
 pub(super) const TOTAL_MAX: u64 = (1 << 53) - 1;
 /// A century. Redis refuses a time to live that does not fit its clock, and would do so after the
 /// write; the longest window has 31 days.
-const LIFE_MAX_MS: u64 = 100 * 366 * 24 * 60 * 60 * 1_000;
+pub(super) const LIFE_MAX_MS: u64 = 100 * 366 * 24 * 60 * 60 * 1_000;
 
 /// How many records one execution takes. The token and the start of an execution cost as much as
 /// half a record, so that more would save little; and nobody else is served meanwhile: at 2 to 6 us
 /// for a record that is up to 200.
 pub(super) const RECORDS_MAX: usize = 32;
+
+/// What stands in the braces of a key. A cluster looks at nothing else: it stands for one slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Tag {
+    /// The cells of a shard.
+    Shard(Shard),
+    /// The board.
+    Board,
+}
+
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shard(shard) => write!(f, "{}", shard.0),
+            Self::Board => f.write_str("board"),
+        }
+    }
+}
 
 /// The script and the names of its keys.
 #[derive(Debug)]
@@ -59,7 +77,7 @@ struct HeldCell {
 /// What all executions of a call have in common.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Common {
-    pub(super) shard: Shard,
+    pub(super) tag: Tag,
     pub(super) proposal: Token,
     pub(super) token_life_ms: u64,
     pub(super) renew: bool,
@@ -83,7 +101,7 @@ impl Script {
     where
         I: Iterator<Item = &'a Record> + Clone,
     {
-        let start = self.start(common.shard);
+        let start = self.start(common.tag);
         let mut keys = vec![format!("{start}token")];
         for record in records.clone() {
             let digest = hex(record.subject.as_bytes());
@@ -116,10 +134,9 @@ impl Script {
         command
     }
 
-    /// What the keys of a shard begin with. The number in braces is all that a cluster looks at:
-    /// a shard lives in one slot.
-    pub(super) fn start(&self, shard: Shard) -> String {
-        format!("{}:{KEY_VERSION}:{{{}}}:", self.prefix, shard.0)
+    /// What the keys of a shard or of the board begin with.
+    pub(super) fn start(&self, tag: Tag) -> String {
+        format!("{}:{KEY_VERSION}:{{{tag}}}:", self.prefix)
     }
 }
 
@@ -180,7 +197,7 @@ fn cell(values: &mut &[Value]) -> Option<HeldCell> {
 }
 
 /// A count, whether it came as a number or as text.
-fn number(value: &Value) -> Option<u64> {
+pub(super) fn number(value: &Value) -> Option<u64> {
     match value {
         Value::Int(number) => u64::try_from(*number).ok(),
         Value::BulkString(text) => std::str::from_utf8(text).ok()?.parse().ok(),

@@ -6,7 +6,7 @@ use tidegate_convergence::{Record, Reply, Shard, ShardCall, ShardReply, StoreErr
 use super::cluster::read_moved;
 use super::config::Address;
 use super::info::Info;
-use super::script::{Answer, Common, RECORDS_MAX, Script, TOKEN_LIFE_MS, is_exact};
+use super::script::{Answer, Common, RECORDS_MAX, Script, TOKEN_LIFE_MS, Tag, is_exact};
 
 /// The records of one execution, each with its place in the call. Without any it asks only for the
 /// token.
@@ -15,6 +15,7 @@ type Batch<'a> = Vec<(usize, &'a Record)>;
 /// The progress of a call.
 #[derive(Debug)]
 pub(super) struct Work<'a> {
+    script: &'a Script,
     call: &'a ShardCall,
     common: Common,
     /// What is to be sent.
@@ -37,8 +38,35 @@ pub(super) struct Advice {
     pub(super) doubt: bool,
 }
 
+impl Advice {
+    /// What an error asks for.
+    pub(super) fn heed(&mut self, why: &ServerError) {
+        match why.kind() {
+            Some(ServerErrorKind::ReadOnly) => self.replica = true,
+            Some(ServerErrorKind::ClusterDown | ServerErrorKind::MasterDown) => self.doubt = true,
+            Some(ServerErrorKind::Moved) => {
+                self.doubt = true;
+                self.moved = read_moved(why.details().unwrap_or_default());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Something that is sent in rounds: what was not executed is sent again.
+pub(super) trait Rounds {
+    /// Whether there is something to send.
+    fn is_open(&self) -> bool;
+
+    /// The commands of the next round.
+    fn commands(&self) -> Pipeline;
+
+    /// Takes the answers to [`Rounds::commands`].
+    fn take(&mut self, values: &[Value]) -> Advice;
+}
+
 impl<'a> Work<'a> {
-    pub(super) fn new(call: &'a ShardCall, shard: Shard) -> Self {
+    pub(super) fn new(script: &'a Script, call: &'a ShardCall, shard: Shard) -> Self {
         // What cannot be counted exactly is refused here.
         let exact: Batch<'a> =
             call.records.iter().enumerate().filter(|(_, record)| is_exact(record)).collect();
@@ -47,66 +75,16 @@ impl<'a> Work<'a> {
             wanted.push(Batch::new());
         }
         let (proposal, renew) = (call.proposal, call.identify);
-        let common = Common { shard, proposal, token_life_ms: TOKEN_LIFE_MS, renew };
+        let common =
+            Common { tag: Tag::Shard(shard), proposal, token_life_ms: TOKEN_LIFE_MS, renew };
         let replies = vec![None; call.records.len()];
         let (token, server, refusal) = (None, None, None);
-        Self { call, common, wanted, replies, token, server, refusal, load: false }
-    }
-
-    /// Whether there is something to send.
-    pub(super) fn is_open(&self) -> bool {
-        !self.wanted.is_empty()
+        Self { script, call, common, wanted, replies, token, server, refusal, load: false }
     }
 
     /// Whether the server is still to be asked who it is.
     const fn must_identify(&self) -> bool {
         self.call.identify && self.server.is_none()
-    }
-
-    /// The commands of the next round.
-    pub(super) fn commands(&self, script: &Script) -> Pipeline {
-        let mut commands = Pipeline::with_capacity(self.wanted.len().saturating_add(3));
-        if self.load {
-            commands.add_command(Script::load());
-        }
-        if self.must_identify() {
-            commands.cmd("INFO").arg("server").cmd("INFO").arg("replication");
-        }
-        for batch in &self.wanted {
-            let records = batch.iter().map(|(_, record)| *record);
-            commands.add_command(script.run(&self.common, records));
-        }
-        commands
-    }
-
-    /// Takes the answers to [`Work::commands`].
-    pub(super) fn take(&mut self, values: &[Value]) -> Advice {
-        let mut advice = Advice::default();
-        let mut values = values.iter();
-        if self.load
-            && let Some(Value::ServerError(why)) = values.next()
-        {
-            // Without the script the rest will say NOSCRIPT again; this says why.
-            self.refuse(why.to_string());
-        }
-        self.load = false;
-        if self.must_identify() {
-            let parts: Option<Vec<_>> = values.by_ref().take(2).map(Info::read).collect();
-            let info = parts.map(Info::join);
-            advice.replica = info.as_ref().is_some_and(Info::is_replica);
-            self.server = info.as_ref().and_then(Info::server);
-            if self.server.is_none() {
-                self.refuse("the server does not say who it is".to_owned());
-            }
-        }
-        for batch in std::mem::take(&mut self.wanted) {
-            self.take_batch(batch, values.next().unwrap_or(&Value::Nil), &mut advice);
-        }
-        if advice.moved.is_some() {
-            // That was the number of the node that no longer owns the shard.
-            self.server = None;
-        }
-        advice
     }
 
     fn take_batch(&mut self, batch: Batch<'a>, value: &Value, advice: &mut Advice) {
@@ -117,11 +95,7 @@ impl<'a> Work<'a> {
                     self.load = true;
                     self.wanted.push(batch);
                 }
-                Some(ServerErrorKind::Moved) => {
-                    advice.doubt = true;
-                    advice.moved = read_moved(why.details().unwrap_or_default());
-                    self.wanted.push(batch);
-                }
+                Some(ServerErrorKind::Moved) => self.wanted.push(batch),
                 _ => {}
             }
             return;
@@ -149,13 +123,7 @@ impl<'a> Work<'a> {
 
     /// An error, of an execution or of one of its records.
     fn take_error(&mut self, why: &ServerError, advice: &mut Advice) {
-        match why.kind() {
-            Some(ServerErrorKind::ReadOnly) => advice.replica = true,
-            Some(ServerErrorKind::ClusterDown | ServerErrorKind::MasterDown) => {
-                advice.doubt = true;
-            }
-            _ => {}
-        }
+        advice.heed(why);
         self.refuse(why.to_string());
     }
 
@@ -175,5 +143,55 @@ impl<'a> Work<'a> {
             return Err(refusal());
         }
         Ok(ShardReply { token, server: self.server, replies: self.replies })
+    }
+}
+
+impl Rounds for Work<'_> {
+    fn is_open(&self) -> bool {
+        !self.wanted.is_empty()
+    }
+
+    fn commands(&self) -> Pipeline {
+        let mut commands = Pipeline::with_capacity(self.wanted.len().saturating_add(3));
+        if self.load {
+            commands.add_command(Script::load());
+        }
+        if self.must_identify() {
+            commands.cmd("INFO").arg("server").cmd("INFO").arg("replication");
+        }
+        for batch in &self.wanted {
+            let records = batch.iter().map(|(_, record)| *record);
+            commands.add_command(self.script.run(&self.common, records));
+        }
+        commands
+    }
+
+    fn take(&mut self, values: &[Value]) -> Advice {
+        let mut advice = Advice::default();
+        let mut values = values.iter();
+        if self.load
+            && let Some(Value::ServerError(why)) = values.next()
+        {
+            // Without the script the rest will say NOSCRIPT again; this says why.
+            self.refuse(why.to_string());
+        }
+        self.load = false;
+        if self.must_identify() {
+            let parts: Option<Vec<_>> = values.by_ref().take(2).map(Info::read).collect();
+            let info = parts.map(Info::join);
+            advice.replica = info.as_ref().is_some_and(Info::is_replica);
+            self.server = info.as_ref().and_then(Info::server);
+            if self.server.is_none() {
+                self.refuse("the server does not say who it is".to_owned());
+            }
+        }
+        for batch in std::mem::take(&mut self.wanted) {
+            self.take_batch(batch, values.next().unwrap_or(&Value::Nil), &mut advice);
+        }
+        if advice.moved.is_some() {
+            // That was the number of the node that no longer owns the shard.
+            self.server = None;
+        }
+        advice
     }
 }

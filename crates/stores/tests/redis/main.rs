@@ -3,6 +3,8 @@
 //! Every test starts its own; what they need comes with `cargo xtask setup`.
 
 #[cfg(test)]
+mod board;
+#[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
 mod model;

@@ -1,10 +1,10 @@
 //! The least a user needs, and what an operator is told.
 
-use tidegate_convergence::{RegionalStore, ShardCall, StoreError};
+use tidegate_convergence::{BoardCall, RegionalStore, ShardCall, StoreError};
 use tidegate_lab::{Proxy, RedisOptions, RedisServer};
 use tidegate_stores::redis::{ACL, Warning};
 
-use crate::support::{call, eventually, record, send, store};
+use crate::support::{ask, call, eventually, leading, post, record, send, store};
 
 fn restricted(rights: &str) -> RedisServer {
     let users =
@@ -25,6 +25,13 @@ async fn the_documented_user_can_do_all_we_do_and_nothing_else() {
     for total in 1..=3 {
         server.command(&["SCRIPT", "FLUSH"]).unwrap();
         assert_eq!(send(&store, record(1, total)).await.unwrap().current.sum, total);
+        // Led, taken in part, taken whole, given up.
+        let posts = vec![post(1, total), post(2, total)];
+        let take_max = 1;
+        assert_eq!(ask(&store, &BoardCall { posts, take_max, ..leading(1) }).await.taken.len(), 1);
+        let sure = BoardCall { sure: true, ..leading(1) };
+        assert_eq!(ask(&store, &sure).await.taken.len(), 1);
+        assert!(!ask(&store, &BoardCall { lease_ms: 0, ..sure }).await.leads);
     }
     server.command(&["FLUSHALL"]).unwrap();
     store.call(&call(vec![])).await.unwrap();
@@ -50,7 +57,20 @@ async fn the_documented_user_can_do_all_we_do_and_nothing_else() {
 
 #[tokio::test]
 async fn a_user_who_may_not_write_is_told_so() {
-    for right in ["get", "set", "pexpire", "hmget", "hget", "hset", "hincrby", "hlen"] {
+    for right in [
+        "get",
+        "set",
+        "pexpire",
+        "hmget",
+        "hget",
+        "hset",
+        "hincrby",
+        "hlen",
+        "time",
+        "mget",
+        "hrandfield",
+        "hdel",
+    ] {
         let rights: Vec<&str> =
             ACL.split_whitespace().filter(|has| has.trim_start_matches('+') != right).collect();
         let server = restricted(&rights.join(" "));
@@ -126,8 +146,10 @@ async fn a_replica_that_is_not_asked_who_it_is_tells_by_refusing_to_write() {
         (there == Some(1)).then_some(())
     })
     .unwrap();
-    let store = store(&replica.url());
+    let (store, other) = (store(&replica.url()), store(&replica.url()));
     store.check().await.unwrap();
+    let refused = other.board(&leading(1)).await;
+    assert!(matches!(refused, Err(StoreError::Unreachable(_))), "{refused:?}");
     let mixed = call(vec![record(1, 0), record(1, 2), record(1, 0)]);
     let refused = store.call(&ShardCall { identify: false, ..mixed }).await;
     assert!(matches!(refused, Err(StoreError::Unreachable(_))), "{refused:?}");

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tidegate_convergence::{
-    Component, Record, RegionalStore, Reply, Shard, ShardCall, ShardReply, StoreError, Token,
+    BoardCall, BoardReply, Component, Post, Record, RegionalStore, Reply, Shard, ShardCall,
+    ShardReply, StoreError, Token,
 };
 use tidegate_lab::DEADLINE;
 use tidegate_limiter::{Digest, FleetSecret, Part, Subject, Window};
@@ -70,4 +71,39 @@ pub(crate) async fn eventually<T>(what: &str, mut condition: impl AsyncFnMut() -
 /// Calls until it succeeds, each time as a caller with a time-out does.
 pub(crate) async fn call_until_answered(store: &RedisStore, records: &[Record]) -> ShardReply {
     eventually("the store answers", async || call_in_time(store, records).await).await
+}
+
+/// The name of a key of the board.
+pub(crate) fn board_key(name: &str) -> String {
+    format!("tg:1:{{board}}:{name}")
+}
+
+/// A post of that subject.
+pub(crate) fn post(number: u32, step: u64) -> Post {
+    Post { subject: subject(number), window_ms: WINDOW_MS, sequence: 7, step }
+}
+
+/// A call that only posts.
+pub(crate) fn posting(posts: &[Post], within_ms: u64) -> BoardCall {
+    let (posts, lease_ms) = (posts.to_vec(), 0);
+    BoardCall { who: 99, posts, within_ms, lease_ms, hurry: false, ..leading(99) }
+}
+
+/// A call that leads for an hour and takes all there is.
+pub(crate) fn leading(who: u128) -> BoardCall {
+    BoardCall {
+        who,
+        identity: who,
+        sure: false,
+        posts: vec![],
+        within_ms: 0,
+        lease_ms: 3_600_000,
+        take_max: 1_000,
+        hurry: true,
+    }
+}
+
+/// The reply of the board.
+pub(crate) async fn ask(store: &RedisStore, call: &BoardCall) -> BoardReply {
+    store.board(call).await.unwrap()
 }

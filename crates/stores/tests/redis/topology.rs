@@ -2,11 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_convergence::{Record, RegionalStore, Shard, ShardCall, ShardReply};
+use tidegate_convergence::{
+    BoardCall, BoardReply, Record, RegionalStore, Shard, ShardCall, ShardReply,
+};
 use tidegate_lab::{DEADLINE, RedisCluster, RedisServer, Sentinel, eventually as wait};
 use tidegate_stores::RedisStore;
 
-use crate::support::{PATIENCE, call, call_until_answered, eventually, record, store, subject};
+use crate::support::{
+    PATIENCE, board_key, call, call_until_answered, eventually, leading, post, posting, record,
+    store, subject,
+};
 
 fn watched(sentinel: &Sentinel) -> RedisStore {
     let nodes = sentinel.addresses().join(",");
@@ -31,6 +36,7 @@ async fn follows_the_master(fail_over: impl FnOnce(&mut Sentinel)) {
     let mut sentinel = Sentinel::start().unwrap();
     let store = watched(&sentinel);
     let before = store.call(&call(vec![record(1, 5)])).await.unwrap();
+    let posted = store.board(&posting(&[post(1, 5)], 3_600_000)).await.unwrap();
     replicated(sentinel.servers());
     fail_over(&mut sentinel);
     // The old master may still answer for a moment; then the other does.
@@ -42,6 +48,14 @@ async fn follows_the_master(fail_over: impl FnOnce(&mut Sentinel)) {
     let cell = after.replies[0].unwrap().current;
     assert_eq!((cell.sum, cell.components), (6, 1), "nothing was lost");
     assert_eq!(after.token, before.token);
+    let taken = board_in_time(&store, &leading(1)).await;
+    assert_eq!((taken.identity, taken.taken), (posted.identity, vec![post(1, 5)]));
+}
+
+/// The reply of the board, as soon as there is one.
+async fn board_in_time(store: &RedisStore, call: &BoardCall) -> BoardReply {
+    let answer = async || tokio::time::timeout(PATIENCE, store.board(call)).await.ok()?.ok();
+    eventually("the board answers", answer).await
 }
 
 #[tokio::test]
@@ -109,6 +123,43 @@ async fn every_shard_of_a_cluster_is_served_without_detours() {
 }
 
 #[tokio::test]
+async fn the_board_of_a_cluster_is_on_one_node() {
+    let cluster = RedisCluster::start(3).unwrap();
+    let store = clustered(&cluster);
+    for n in 0..3 {
+        for node in cluster.nodes() {
+            node.command(&["SCRIPT", "FLUSH"]).unwrap();
+        }
+        store.board(&posting(&[post(n, 5)], 3_600_000)).await.unwrap();
+        let reply = store.board(&leading(1)).await.unwrap();
+        assert_eq!((reply.identity, reply.taken), (99, vec![post(n, 5)]));
+    }
+    for node in cluster.nodes() {
+        let errors = node.command(&["INFO", "errorstats"]).unwrap().text();
+        assert!(!errors.contains("MOVED") && !errors.contains("CROSSSLOT"), "{errors}");
+    }
+}
+
+#[tokio::test]
+async fn a_failover_of_the_board_of_a_cluster_is_followed() {
+    let cluster = RedisCluster::start_with(3, 1).unwrap();
+    let store = clustered(&cluster);
+    store.board(&posting(&[post(1, 5)], 3_600_000)).await.unwrap();
+    let owner = owner_of_board(&cluster);
+    cluster.fail_over(3 + owner).unwrap();
+    let reply = board_in_time(&store, &leading(1)).await;
+    assert_eq!((reply.identity, reply.taken), (99, vec![post(1, 5)]));
+    assert_eq!(owner_of_board(&cluster), 3 + owner);
+}
+
+/// The node that has the slot of the board.
+fn owner_of_board(cluster: &RedisCluster) -> usize {
+    let key = board_key("posts");
+    let slot = cluster.nodes()[0].command(&["CLUSTER", "KEYSLOT", &key]).unwrap();
+    cluster.owner(u16::try_from(slot.int().unwrap()).unwrap()).unwrap()
+}
+
+#[tokio::test]
 async fn a_failover_in_a_cluster_concerns_its_own_shards_only() {
     let cluster = RedisCluster::start_with(3, 1).unwrap();
     let store = clustered(&cluster);
@@ -149,6 +200,7 @@ async fn a_shard_that_moved_is_followed_at_once() {
     let store = clustered(&cluster);
     let (shard, record) = one_for_each_shard().into_iter().next().unwrap();
     let before = call_shard(&store, shard, record).await.unwrap();
+    store.board(&posting(&[post(1, 5)], 3_600_000)).await.unwrap();
     let nodes = cluster.nodes();
     let key = format!("{{{}}}", shard.0);
     let slot = nodes[0].command(&["CLUSTER", "KEYSLOT", &key]).unwrap().int().unwrap();
@@ -158,6 +210,10 @@ async fn a_shard_that_moved_is_followed_at_once() {
     let after = call_shard(&store, shard, Record { total: 2, ..record }).await.unwrap();
     assert_eq!((after.token, after.replies[0].unwrap().current.had), (before.token, 1));
     assert_ne!(after.server, before.server);
+    let slot = nodes[0].command(&["CLUSTER", "KEYSLOT", &board_key("posts")]).unwrap();
+    move_slot(nodes, owner_of_board(&cluster), u16::try_from(slot.int().unwrap()).unwrap());
+    let reply = store.board(&leading(1)).await.unwrap();
+    assert_eq!((reply.identity, reply.taken), (99, vec![post(1, 5)]));
 }
 
 /// Moves a slot and its keys to the other of two nodes.

@@ -261,7 +261,7 @@ async fn a_request_that_is_given_up_has_spent_what_was_decided_and_no_more() {
 #[cfg(feature = "region")]
 #[tokio::test]
 async fn a_request_that_is_given_up_while_the_region_is_asked_has_spent_nothing() {
-    use tidegate_convergence::{Calling, RegionalStore, ShardCall};
+    use tidegate_convergence::{BoardCall, Boarding, Calling, RegionalStore, ShardCall};
 
     #[derive(Debug)]
     struct Silent;
@@ -272,6 +272,10 @@ async fn a_request_that_is_given_up_while_the_region_is_asked_has_spent_nothing(
         }
 
         fn call<'a>(&'a self, _: &'a ShardCall) -> Calling<'a> {
+            Box::pin(pending())
+        }
+
+        fn board<'a>(&'a self, _: &'a BoardCall) -> Boarding<'a> {
             Box::pin(pending())
         }
     }

@@ -5,7 +5,7 @@ use crate::tuning::BreakerTuning;
 /// Opens when half of at least so many calls of a period failed; lets a few probes through after a
 /// while; closes when they all succeed. A call that was given up by its caller is not a failure.
 #[derive(Clone, Debug)]
-pub(super) struct Breaker {
+pub(crate) struct Breaker {
     tuning: BreakerTuning,
     state: State,
 }
@@ -39,12 +39,12 @@ pub enum BreakerState {
 }
 
 impl Breaker {
-    pub(super) const fn new(tuning: BreakerTuning) -> Self {
+    pub(crate) const fn new(tuning: BreakerTuning) -> Self {
         Self { tuning, state: State::Closed { since_ms: 0, calls: 0, failures: 0 } }
     }
 
     /// Whether a call may be made now. If so, it must be [reported](Self::report).
-    pub(super) fn admits(&mut self, now_ms: u64) -> bool {
+    pub(crate) fn admits(&mut self, now_ms: u64) -> bool {
         if let State::Open { until_ms } = self.state
             && now_ms >= until_ms
         {
@@ -62,12 +62,12 @@ impl Breaker {
     }
 
     /// Whether a call would be admitted now.
-    pub(super) fn may_admit(&self, now_ms: u64) -> bool {
+    pub(crate) fn may_admit(&self, now_ms: u64) -> bool {
         self.next_ms().is_some_and(|next_ms| next_ms <= now_ms)
     }
 
     /// A call that was admitted has ended.
-    pub(super) fn report(&mut self, success: bool, now_ms: u64) {
+    pub(crate) fn report(&mut self, success: bool, now_ms: u64) {
         let BreakerTuning { period_ms, calls_min, open_ms, probes } = self.tuning;
         match &mut self.state {
             State::Closed { since_ms, calls, failures } => {
@@ -95,7 +95,7 @@ impl Breaker {
     }
 
     /// The earliest moment at which a call may be admitted, unless an answer has to come first.
-    pub(super) fn next_ms(&self) -> Option<u64> {
+    pub(crate) fn next_ms(&self) -> Option<u64> {
         match self.state {
             State::Open { until_ms } => Some(until_ms),
             State::Closed { .. } => Some(0),
@@ -105,7 +105,7 @@ impl Breaker {
         }
     }
 
-    pub(super) const fn state(&self) -> BreakerState {
+    pub(crate) const fn state(&self) -> BreakerState {
         match self.state {
             State::Closed { .. } => BreakerState::Closed,
             State::HalfOpen { .. } => BreakerState::HalfOpen,
