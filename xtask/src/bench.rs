@@ -8,7 +8,7 @@ use crate::repo::Repo;
 use crate::setup;
 
 /// The benchmarks of `bench/`, by name.
-const NAMES: [&str; 2] = ["decide", "region"];
+const NAMES: [&str; 3] = ["decide", "region", "globe"];
 
 /// `cargo xtask bench <name> [args]`.
 pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
@@ -30,6 +30,9 @@ pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
     if args.first().is_some_and(|name| name == "region") && !other_redis {
         setup::ensure(&[&setup::REDIS])?;
     }
+    if args.first().is_some_and(|name| name == "globe") {
+        setup::ensure(&[&setup::MARIADB])?;
+    }
     let mut command = repo.cargo_apart("bench");
     command.args(["run", "--release", "--manifest-path", "bench/Cargo.toml", "--"]).args(args);
     // The output belongs to the benchmark alone: `--json` may be read by another program.
@@ -46,7 +49,7 @@ pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
 
 /// Builds the benchmarks without the peers, runs each case for a moment, and reads the lines.
 pub(crate) fn smoke(repo: &Repo) -> Result<()> {
-    setup::ensure(&[&setup::REDIS])?;
+    setup::ensure(&[&setup::REDIS, &setup::MARIADB])?;
     NAMES.iter().try_for_each(|name| smoke_one(repo, name))
 }
 

@@ -19,17 +19,20 @@ pub(crate) struct Need {
     binary: &'static str,
     /// The package to install when the program is missing.
     package: &'static str,
+    /// The service that the package brings, if any: it has a name of its own.
+    service: Option<&'static str>,
     /// Who needs it.
     why: &'static str,
 }
 
 /// libFuzzer, which the fuzz targets link, is C++.
 pub(crate) const CXX: Need =
-    Need { binary: "c++", package: "g++", why: "libFuzzer is compiled from C++" };
+    Need { binary: "c++", package: "g++", service: None, why: "libFuzzer is compiled from C++" };
 /// Instruction counts come from callgrind.
 pub(crate) const VALGRIND: Need = Need {
     binary: "valgrind",
     package: "valgrind",
+    service: None,
     why: "`bench decide --callgrind` counts with it",
 };
 
@@ -37,18 +40,29 @@ pub(crate) const VALGRIND: Need = Need {
 pub(crate) const REDIS: Need = Need {
     binary: "redis-server",
     package: "redis-server",
+    service: Some("redis-server"),
+    why: "the tests of the drivers start private servers",
+};
+/// The same for the drivers of SQL databases. The package brings the client as well.
+pub(crate) const MARIADB: Need = Need {
+    binary: "mariadbd",
+    package: "mariadb-server",
+    service: Some("mariadb"),
     why: "the tests of the drivers start private servers",
 };
 
 /// Everything any command may need.
-const ALL: [&Need; 3] = [&CXX, &VALGRIND, &REDIS];
+const ALL: [&Need; 4] = [&CXX, &VALGRIND, &REDIS, &MARIADB];
 
-/// Installs the packages named by its arguments. Packages that bring a service start it unless
-/// `policy-rc.d` forbids it; a policy that is already there is left alone. What it let start is
-/// stopped, and does not start at the next boot: none of these packages was here before, and tests
-/// start servers of their own.
+/// Installs the packages named by its arguments, after the first, which names their services.
+/// Packages that bring a service start it unless `policy-rc.d` forbids it; a policy that is already
+/// there is left alone. What it let start is stopped, and does not start at the next boot: none of
+/// these packages was here before, and tests start servers of their own. Nothing is removed: a
+/// MySQL that somebody uses would have to make room for a MariaDB.
 const INSTALL: &str = r#"
 set -eu
+services=$1
+shift
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
     trap 'rm -f "$policy"' EXIT
@@ -58,14 +72,14 @@ if [ ! -e "$policy" ]; then
 fi
 export DEBIAN_FRONTEND=noninteractive
 apt-get update
-apt-get install -y --no-install-recommends "$@"
-for package in "$@"; do
-    if [ -e "/lib/systemd/system/$package.service" ] && command -v systemctl > /dev/null; then
-        systemctl disable "$package.service" > /dev/null 2>&1 || true
-        systemctl stop "$package.service" > /dev/null 2>&1 || true
-    elif [ -e "/etc/init.d/$package" ]; then
-        update-rc.d "$package" disable > /dev/null 2>&1 || true
-        "/etc/init.d/$package" stop > /dev/null 2>&1 || true
+apt-get install -y --no-install-recommends --no-remove "$@"
+for service in $services; do
+    if [ -e "/lib/systemd/system/$service.service" ] && command -v systemctl > /dev/null; then
+        systemctl disable "$service.service" > /dev/null 2>&1 || true
+        systemctl stop "$service.service" > /dev/null 2>&1 || true
+    elif [ -e "/etc/init.d/$service" ]; then
+        update-rc.d "$service" disable > /dev/null 2>&1 || true
+        "/etc/init.d/$service" stop > /dev/null 2>&1 || true
     fi
 done
 "#;
@@ -124,14 +138,17 @@ pub(crate) fn ensure_component(repo: &Repo, name: &str) -> Result<()> {
 fn advice(missing: &[&Need]) -> String {
     let packages: Vec<&str> = missing.iter().map(|need| need.package).collect();
     format!(
-        "sudo apt-get update && sudo apt-get install -y --no-install-recommends {}",
+        "sudo apt-get update && \
+         sudo apt-get install -y --no-install-recommends --no-remove {}",
         packages.join(" ")
     )
 }
 
 /// Runs the installation.
 fn install(mut installer: Command, missing: &[&Need]) -> Result<()> {
-    installer.args(["-c", INSTALL, "install"]).args(missing.iter().map(|need| need.package));
+    let services: Vec<&str> = missing.iter().filter_map(|need| need.service).collect();
+    installer.args(["-c", INSTALL, "install", &services.join(" ")]);
+    installer.args(missing.iter().map(|need| need.package));
     println!("installing: {}", advice(missing));
     let ended = child::watch(installer, None, |line| println!("{line}"))?;
     if ended.is_success() {
@@ -184,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_is_there_is_not_installed() {
-        let shell = Need { binary: "sh", package: "no-such-package", why: "a test" };
+        let shell = Need { binary: "sh", package: "no-such-package", service: None, why: "a test" };
         assert!(ensure(&[&shell]).is_ok());
         assert!(!on_path("no-such-program"));
     }
@@ -192,7 +209,7 @@ mod tests {
     #[test]
     fn the_advice_is_one_line() {
         let line = advice(&ALL);
-        assert!(line.ends_with("--no-install-recommends g++ valgrind redis-server"));
+        assert!(line.ends_with("--no-remove g++ valgrind redis-server mariadb-server"));
         assert_eq!(line.lines().count(), 1);
     }
 

@@ -37,13 +37,13 @@ pub(crate) const STEPS: [Step; 11] = [
     Step {
         name: "unit",
         about: "unit, property, allocation and integration tests",
-        needs: &[&setup::REDIS],
+        needs: &[&setup::REDIS, &setup::MARIADB],
         run: unit,
     },
     Step {
         name: "doctest",
         about: "the examples in the docs run",
-        needs: &[&setup::REDIS],
+        needs: &[&setup::REDIS, &setup::MARIADB],
         run: doctest,
     },
     Step {

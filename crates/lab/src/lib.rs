@@ -13,6 +13,7 @@
 
 mod certificate;
 mod cluster;
+mod mariadb;
 mod place;
 mod process;
 mod proxy;
@@ -23,6 +24,7 @@ mod wait;
 
 pub use certificate::Certificate;
 pub use cluster::RedisCluster;
+pub use mariadb::{MariaDbOptions, MariaDbServer};
 pub use proxy::Proxy;
 pub use redis::{RedisOptions, RedisServer};
 pub use resp::Value;
