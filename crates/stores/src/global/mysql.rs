@@ -1,0 +1,230 @@
+//! The feed in MySQL 8 or newer, or MariaDB 10.11 or newer.
+
+mod errors;
+mod statements;
+
+use std::fmt;
+
+use sqlx::mysql::{MySqlArguments, MySqlConnectOptions, MySqlConnection, MySqlRow, MySqlSslMode};
+use sqlx::query::Query;
+use sqlx::{ConnectOptions, Connection, MySql, Row};
+use tidegate_convergence::{GlobalCall, GlobalCalling, GlobalError, GlobalStore};
+
+use super::config::{MysqlConfig, MysqlConfigError};
+use super::pool::Pool;
+use super::regions::{KnownRegion, Regions};
+use super::schema::{Check, Migrate};
+use super::session::{
+    Field, Opener, Record, Session, Statements, Trouble, Value, Written, foreign,
+};
+use errors::{advise, trouble};
+
+/// What the user needs that `tidegate serve` logs in as, in the database `tidegate`. Tables must be
+/// there before rights to them can be given: migrate first.
+pub const GRANTS: &str = "\
+GRANT SELECT ON tidegate.tidegate_schema TO 'tidegate'@'%';
+GRANT SELECT, INSERT, UPDATE ON tidegate.tidegate_regions TO 'tidegate'@'%';
+GRANT SELECT, INSERT, DELETE ON tidegate.tidegate_feed TO 'tidegate'@'%';";
+
+/// What the user needs that `tidegate migrate` logs in as.
+pub const MIGRATE_GRANTS: &str = "\
+GRANT CREATE, SELECT, INSERT ON tidegate.* TO 'tidegate_migrate'@'%';";
+
+/// How every session begins. Times are of one zone, or the hour that a change of clocks repeats
+/// would free the names of regions that are in use. A lock is waited for much shorter than a
+/// statement may take, or nobody would hear of it.
+const SET: &str = "SET SESSION autocommit = 1, time_zone = '+00:00', \
+     innodb_lock_wait_timeout = 3, lock_wait_timeout = 3, \
+     sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'";
+/// A statement sees what is committed when it begins, and locks no gaps.
+const ISOLATION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
+/// A caller who gives up cannot tell the server; this ends what he left behind. The first is
+/// MariaDB's, in seconds, the second MySQL's, in milliseconds and only for what reads.
+const LIMITS: [&str; 2] =
+    ["SET SESSION max_statement_time = 10", "SET SESSION max_execution_time = 10000"];
+/// A global store in MySQL or MariaDB.
+///
+/// Nothing is connected before the first call. Must be used inside a tokio runtime.
+///
+/// ```
+/// use tidegate_convergence::{GlobalCall, GlobalReply, GlobalStore, RegionName};
+/// use tidegate_stores::{MysqlConfig, MysqlStore};
+///
+/// # let server = tidegate_lab::MariaDbServer::start()?;
+/// # let url = server.url();
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let store = MysqlStore::new(MysqlConfig::parse(&url)?)?;
+/// assert!(store.check().await.is_err(), "the tables are missing");
+/// store.migrate().await?;
+/// store.check().await?;
+/// let call = GlobalCall::Register { name: RegionName::new("eu")?, identity: 7 };
+/// let registered = GlobalReply::Registered { regions: 1 };
+/// assert_eq!(store.call(&call).await?, registered);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct MysqlStore {
+    pool: Pool<Mysql>,
+}
+
+impl MysqlStore {
+    /// A store that is not connected yet.
+    ///
+    /// # Errors
+    /// When the configuration makes no sense.
+    pub fn new(config: MysqlConfig) -> Result<Self, MysqlConfigError> {
+        config.check()?;
+        Ok(Self { pool: Pool::new(Mysql::new(&config)) })
+    }
+
+    /// Makes the tables, or brings them up to date. May be done again, and by several at once.
+    ///
+    /// # Errors
+    /// As any call; [`GlobalError::Schema`] when the tables are newer than this build.
+    pub async fn migrate(&self) -> Result<(), GlobalError> {
+        self.pool.run(&Migrate).await
+    }
+
+    /// Whether the server can be reached and has the tables that this build works with.
+    ///
+    /// # Errors
+    /// As any call; [`GlobalError::Schema`] says what to do about the tables.
+    pub async fn check(&self) -> Result<(), GlobalError> {
+        self.pool.run(&Check).await
+    }
+
+    /// The regions that ever were there, by name.
+    ///
+    /// # Errors
+    /// As any call.
+    pub async fn regions(&self) -> Result<Vec<KnownRegion>, GlobalError> {
+        self.pool.run(&Regions).await
+    }
+}
+
+impl GlobalStore for MysqlStore {
+    fn call<'a>(&'a self, call: &'a GlobalCall) -> GlobalCalling<'a> {
+        Box::pin(self.pool.run(call))
+    }
+}
+
+/// How to get in.
+struct Mysql {
+    options: MySqlConnectOptions,
+    /// There is a password, and nothing to encrypt it with.
+    plain_password: bool,
+}
+
+impl Mysql {
+    fn new(config: &MysqlConfig) -> Self {
+        let plain_password = config.password.is_some() && config.tls.is_none();
+        Self { options: options(config), plain_password }
+    }
+}
+
+impl fmt::Debug for Mysql {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The options would show the password.
+        f.debug_tuple("Mysql").field(&self.options.get_host()).finish_non_exhaustive()
+    }
+}
+
+fn options(config: &MysqlConfig) -> MySqlConnectOptions {
+    let mut options = MySqlConnectOptions::new()
+        .host(&config.address.host)
+        .port(config.address.port)
+        .username(&config.user)
+        .database(&config.database)
+        // What a session begins with is ours to say, in one statement.
+        .pipes_as_concat(false)
+        .no_engine_substitution(false)
+        .timezone(None)
+        .set_names(false)
+        .disable_statement_logging();
+    if let Some(password) = &config.password {
+        options = options.password(password.reveal());
+    }
+    if let Some(socket) = &config.socket {
+        options = options.socket(socket);
+    }
+    match &config.tls {
+        None => options.ssl_mode(MySqlSslMode::Disabled),
+        Some(tls) => {
+            let options = options.ssl_mode(MySqlSslMode::VerifyIdentity);
+            match &tls.authorities {
+                Some(pem) => options.ssl_ca_from_pem(pem.clone()),
+                None => options,
+            }
+        }
+    }
+}
+
+impl Opener for Mysql {
+    type Session = MySqlConnection;
+
+    /// A region makes a call or two at a time.
+    const SESSIONS_MAX: usize = 4;
+
+    async fn open(&self) -> Result<MySqlConnection, Trouble> {
+        let connected = self.options.connect().await.map_err(|why| trouble(&why));
+        let connected =
+            connected.map_err(|why| if self.plain_password { advise(why) } else { why });
+        let mut session = connected?;
+        for statement in [SET, ISOLATION] {
+            session.write(statement, &[]).await?;
+        }
+        for limit in LIMITS {
+            match session.write(limit, &[]).await {
+                Ok(_) => break,
+                // The other's; or neither's, and then there is no limit.
+                Err(Trouble::Said(_)) => {}
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(session)
+    }
+}
+
+impl Session for MySqlConnection {
+    const STATEMENTS: &'static Statements = &statements::STATEMENTS;
+
+    async fn read(
+        &mut self,
+        sql: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<Vec<Record>, Trouble> {
+        let rows = bound(sql, values).fetch_all(self).await.map_err(|why| trouble(&why))?;
+        rows.iter().map(record).collect()
+    }
+
+    async fn write(&mut self, sql: &'static str, values: &[Value<'_>]) -> Result<Written, Trouble> {
+        let done = match values {
+            // Some statements cannot be prepared.
+            [] => sqlx::raw_sql(sql).execute(self).await,
+            _ => bound(sql, values).execute(self).await,
+        };
+        let done = done.map_err(|why| trouble(&why))?;
+        Ok(Written { rows: done.rows_affected(), id: done.last_insert_id() })
+    }
+
+    async fn close(self) {
+        let _ = Connection::close(self).await;
+    }
+}
+
+fn bound<'q>(sql: &'static str, values: &[Value<'q>]) -> Query<'q, MySql, MySqlArguments> {
+    values.iter().fold(sqlx::query(sql), |query, value| match *value {
+        Value::Number(number) | Value::Place(number) => query.bind(number),
+        Value::Bytes(bytes) => query.bind(bytes),
+    })
+}
+
+fn record(row: &MySqlRow) -> Result<Record, Trouble> {
+    let field = |index| {
+        let number = row.try_get(index).map(Field::Number);
+        number.or_else(|_| row.try_get(index).map(Field::Bytes)).map_err(|_| foreign())
+    };
+    (0..row.len()).map(field).collect::<Result<Vec<Field>, Trouble>>().map(Record::new)
+}

@@ -1,0 +1,74 @@
+//! Which tables there are.
+
+use tidegate_convergence::GlobalError;
+
+use super::pool::Job;
+use super::session::{Session, Trouble, Value};
+
+/// How many versions of the tables there have been.
+pub(super) const VERSIONS: usize = 1;
+
+/// The version of the tables that this build works with.
+pub const SCHEMA_VERSION: u64 = VERSIONS as u64;
+
+/// Makes the tables, or brings them up to date.
+#[derive(Debug)]
+pub(super) struct Migrate;
+
+/// Looks whether the tables are those that we know.
+#[derive(Debug)]
+pub(super) struct Check;
+
+impl Job for Migrate {
+    type Output = ();
+
+    async fn run<S: Session>(&self, session: &mut S) -> Result<(), Trouble> {
+        let statements = S::STATEMENTS;
+        session.write(statements.create_schema, &[]).await?;
+        let found = version(session).await?;
+        if found > SCHEMA_VERSION {
+            return Err(newer(found));
+        }
+        // Not one transaction: MySQL ends it at each table. Instead, whoever stops half-way or
+        // has company can begin again, because every step may be taken twice.
+        for (number, steps) in (1..).zip(statements.migrations).filter(|(to, _)| *to > found) {
+            for step in steps {
+                session.write(step, &[]).await?;
+            }
+            session.write(statements.reached, &[Value::Number(number)]).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Job for Check {
+    type Output = ();
+
+    async fn run<S: Session>(&self, session: &mut S) -> Result<(), Trouble> {
+        match version(session).await? {
+            SCHEMA_VERSION => Ok(()),
+            0 => Err(Trouble::Said(missing())),
+            found if found > SCHEMA_VERSION => Err(newer(found)),
+            found => Err(Trouble::Said(GlobalError::Schema(format!(
+                "the tables are of version {found}, this build needs {SCHEMA_VERSION}: \
+                 run `tidegate migrate`"
+            )))),
+        }
+    }
+}
+
+async fn version<S: Session>(session: &mut S) -> Result<u64, Trouble> {
+    let rows = session.read(S::STATEMENTS.version, &[]).await?;
+    rows.into_iter().next().ok_or_else(super::session::foreign)?.number()
+}
+
+/// No tables, or not all.
+pub(super) fn missing() -> GlobalError {
+    GlobalError::Schema("the tables are missing: run `tidegate migrate`".to_owned())
+}
+
+fn newer(found: u64) -> Trouble {
+    Trouble::Said(GlobalError::Schema(format!(
+        "the tables are of version {found}, this build knows {SCHEMA_VERSION}: upgrade"
+    )))
+}

@@ -1,0 +1,24 @@
+use sqlx::AssertSqlSafe;
+
+use super::*;
+
+/// What SQLite says about how it runs a statement.
+async fn plan(session: &mut SqliteConnection, statement: &str) -> String {
+    let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
+    let lines = sqlx::query(explain).fetch_all(session).await.unwrap();
+    let lines: Vec<String> = lines.iter().map(|line| line.get("detail")).collect();
+    lines.join("; ")
+}
+
+#[tokio::test]
+async fn rows_are_found_by_their_key() {
+    let mut session = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+    for statement in statements::STATEMENTS.migrations.concat() {
+        session.write(statement, &[]).await.unwrap();
+    }
+    for statement in [statements::STATEMENTS.import, statements::STATEMENTS.delete] {
+        let plan = plan(&mut session, statement).await;
+        assert!(plan.contains("SEARCH tidegate_feed USING INTEGER PRIMARY KEY"), "{plan}");
+        assert!(!plan.contains("SCAN") && !plan.contains("TEMP"), "{plan}");
+    }
+}
