@@ -4,8 +4,11 @@ use std::net::SocketAddr;
 
 use clap::{Args, Parser, Subcommand};
 
+mod globe;
 #[cfg(test)]
 mod tests;
+
+pub use globe::{GcArgs, GlobeCommand, GlobeUrl, ShowArgs};
 
 /// The key that works out of the box, on this machine only.
 pub const DEVELOPMENT_KEY: &str = "tidegate_dev";
@@ -39,7 +42,12 @@ Examples:
 
   tidegate serve --redis redis://127.0.0.1:6379
   tidegate serve --redis redis://127.0.0.1:6379 --listen 127.0.0.1:7601
-      Two processes of one region: what one admits counts for the other.";
+      Two processes of one region: what one admits counts for the other.
+
+  tidegate migrate --globe sqlite:limits.db
+  tidegate serve --globe sqlite:limits.db --region eu
+  tidegate serve --globe sqlite:limits.db --region us --listen 127.0.0.1:7601
+      Two regions: limits of a minute and longer are shared within seconds.";
 
 const REDIS_HELP: &str = "\
 The Redis or Valkey through which the processes of a region share their limits.
@@ -67,6 +75,13 @@ pub enum Command {
     /// Answer requests over HTTP until Ctrl-C.
     #[command(after_help = EXAMPLES)]
     Serve(ServeArgs),
+    /// Make the tables that regions share, or bring them up to date.
+    Migrate(GlobeUrl),
+    /// Delete what expired from the store that regions share: for cron.
+    Gc(GcArgs),
+    /// Look into the store that regions share.
+    #[command(subcommand)]
+    Globe(GlobeCommand),
 }
 
 /// How to serve.
@@ -106,13 +121,39 @@ pub struct ServeArgs {
     // Read by `Region::parse`, for the same reason.
     pub redis: Option<String>,
 
-    /// 64 hexadecimal digits, the same in all processes that share a Redis.
+    /// 64 hexadecimal digits, the same in all processes that share a Redis or a database.
     ///
-    /// With it, whoever can read that Redis cannot find out which key belongs to whom. Processes
+    /// With it, whoever can read these cannot find out which key belongs to whom. Processes
     /// with different secrets do not share limits. Prefer the environment variable.
     #[arg(long, value_name = "HEX", env = FLEET_SECRET_VARIABLE, hide_env_values = true)]
     // Read by `fleet_secret_bytes`, for the same reason.
     pub fleet_secret: Option<String>,
+
+    /// The database through which regions share their limits.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = globe::GLOBE_VARIABLE,
+        hide_env_values = true,
+        long_help = globe::GLOBE_HELP
+    )]
+    // Read by `Globe::parse`, for the same reason.
+    pub globe: Option<String>,
+
+    /// The name of the region this process is in; needed with --globe.
+    #[arg(long, value_name = "NAME", env = globe::REGION_VARIABLE, long_help = globe::REGION_HELP)]
+    pub region: Option<String>,
+
+    /// How many regions there are at most; the same in all of them.
+    ///
+    /// The more there are, the sooner each tells the others what it used.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10,
+        value_parser = clap::value_parser!(u16).range(1..=1_000)
+    )]
+    pub regions_max: u16,
 }
 
 impl ServeArgs {
@@ -136,9 +177,7 @@ impl ServeArgs {
 
     /// The bytes of the fleet secret, if there is one; `Err` if they are not to be read.
     pub(crate) fn fleet_secret_bytes(&self) -> Result<Option<[u8; 32]>, &'static str> {
-        let Some(text) = &self.fleet_secret else { return Ok(None) };
-        let bytes = hexadecimal(text).ok_or("must have 64 hexadecimal digits")?;
-        Ok(Some(bytes))
+        fleet_secret_bytes(self.fleet_secret.as_deref())
     }
 
     /// Whether a shell like the one that started us has the key in its environment.
@@ -149,10 +188,17 @@ impl ServeArgs {
 
 impl std::fmt::Debug for ServeArgs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The key and the fleet secret are secrets, and the address may hold one.
+        // The key and the fleet secret are secrets, and the addresses may hold one.
         let mut debug = f.debug_struct("ServeArgs");
         debug.field("listen", &self.listen).field("memory", &self.memory).finish_non_exhaustive()
     }
+}
+
+/// The bytes of a fleet secret.
+pub(crate) fn fleet_secret_bytes(text: Option<&str>) -> Result<Option<[u8; 32]>, &'static str> {
+    let Some(text) = text else { return Ok(None) };
+    let bytes = hexadecimal(text).ok_or("must have 64 hexadecimal digits")?;
+    Ok(Some(bytes))
 }
 
 fn hexadecimal(text: &str) -> Option<[u8; 32]> {

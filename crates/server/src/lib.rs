@@ -3,7 +3,7 @@
 //! In the order a request meets them: `accept` (connections, time-outs, drain), `door` (routes
 //! and the order of processing), `body` (bytes, bounded), [`decode`] (bytes to requests),
 //! `auth` (who asks), and `reply` (answers and problems to bytes). `serve` wires them up for the
-//! command line of `cli`, and `region` says with whom limits are shared.
+//! command line of `cli`, and `region` and `globe` say with whom limits are shared.
 //!
 //! Without the feature `serve` there is only [`decode`].
 
@@ -18,6 +18,8 @@ pub mod cli;
 pub mod decode;
 #[cfg(feature = "serve")]
 pub mod door;
+#[cfg(feature = "serve")]
+pub mod globe;
 #[cfg(feature = "serve")]
 mod problem;
 #[cfg(feature = "serve")]

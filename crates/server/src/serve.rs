@@ -11,12 +11,14 @@ use thiserror::Error;
 use tidegate::redis::ConfigError;
 use tidegate::{Drained, Limiter, Part};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::accept::accept_until;
 use crate::auth::RootKey;
 use crate::cli::{DEVELOPMENT_KEY, ServeArgs};
 use crate::door::Door;
+use crate::globe::{Globe, StartError};
 use crate::region::Region;
 use crate::request_id::RequestIds;
 use crate::signals::Signals;
@@ -25,7 +27,7 @@ use crate::signals::Signals;
 mod tests;
 
 /// The workspace of the one key there is.
-const WORKSPACE: &str = "ws_dev";
+pub(crate) const WORKSPACE: &str = "ws_dev";
 
 /// How long requests in flight may take to finish once the process was asked to end, and how long
 /// they and the record of what was admitted may take together. Supervisors commonly kill after ten
@@ -67,6 +69,9 @@ pub enum ServeError {
          `openssl rand -hex 32` prints."
     )]
     InvalidFleetSecret(&'static str),
+    /// The other regions.
+    #[error(transparent)]
+    Globe(#[from] StartError),
     /// Someone else listens there.
     #[error(
         "{0} is already in use.\nStop the process that listens there, or choose another address: \
@@ -93,6 +98,7 @@ impl ServeError {
             | Self::DevelopmentKeyExposed(_)
             | Self::InvalidRedis(_)
             | Self::InvalidFleetSecret(_) => ExitCode::from(2),
+            Self::Globe(why) if why.is_usage() => ExitCode::from(2),
             _ => ExitCode::from(1),
         }
     }
@@ -118,22 +124,29 @@ fn check_key(args: &ServeArgs) -> Result<(), ServeError> {
 async fn run(args: &ServeArgs) -> Result<(), ServeError> {
     let secret = args.fleet_secret_bytes().map_err(ServeError::InvalidFleetSecret)?;
     let region = args.redis.as_deref().map(|url| Region::parse(url, secret)).transpose()?;
-    let door = Arc::new(door(args, region.as_ref())?);
+    let globe = Globe::parse(args)?;
+    if let Some(globe) = &globe {
+        globe.check().await?;
+    }
+    let shared = Shared { region, globe };
+    let door = Arc::new(door(args, &shared)?);
     // Caught before anyone is told that we run: whoever reads the address may ask us to end.
     let mut signals = Signals::catch()?;
     let listener = listen(args.listen).await?;
+    if let Some(globe) = &shared.globe {
+        globe.confirm(door.limiter()).await?;
+    }
     let address = listener.local_addr()?;
     let key_in_environment = args.has_key_in_environment();
     let subjects_max = door.limiter().subjects_max();
-    let place = region.as_ref();
-    say(&Welcome { address, args, region: place, key_in_environment, subjects_max });
-    let look = region.clone().map(|region| tokio::spawn(region.look()));
+    say(&Welcome { address, args, shared: &shared, key_in_environment, subjects_max });
+    let looks = shared.look(&door);
 
     let sweeper = tokio::spawn(sweep(Arc::clone(&door)));
     let connections = accept_until(signals.next(), listener, &door).await;
-    let first = match region {
-        None => "requests in flight are finished first",
-        Some(_) => "requests in flight are finished and what was admitted is recorded first",
+    let first = match shared.is_alone() {
+        true => "requests in flight are finished first",
+        false => "requests in flight are finished and what was admitted is recorded first",
     };
     say(&format_args!("\nstopping; {first} (Ctrl-C again ends it at once)"));
     let end = Instant::now() + END_DEADLINE;
@@ -141,11 +154,34 @@ async fn run(args: &ServeArgs) -> Result<(), ServeError> {
     let enough = async { hurried = timeout(REQUESTS_DEADLINE, signals.next()).await.is_ok() };
     let open = connections.drain(enough).await;
     sweeper.abort();
-    look.inspect(|look| look.abort());
+    looks.iter().for_each(JoinHandle::abort);
     let end = if hurried { Instant::now() } else { end };
     let drained = drain(door.limiter(), end, &mut signals).await;
-    say(&Farewell { door: &door, open, drained: region.is_some().then_some(drained) });
+    say(&Farewell { door: &door, open, shared: &shared, drained });
     Ok(())
+}
+
+/// With whom limits are shared.
+struct Shared {
+    region: Option<Region>,
+    globe: Option<Globe>,
+}
+
+impl Shared {
+    const fn is_alone(&self) -> bool {
+        self.region.is_none() && self.globe.is_none()
+    }
+
+    /// Begins to look how things stand.
+    fn look(&self, door: &Arc<Door>) -> Vec<JoinHandle<()>> {
+        let region = self.region.clone().map(|region| tokio::spawn(region.look()));
+        let globe = self.globe.clone().map(|globe| {
+            let door = Arc::clone(door);
+            let counts = move || door.limiter().globe_counts().unwrap_or_default();
+            tokio::spawn(globe.look(counts))
+        });
+        region.into_iter().chain(globe).collect()
+    }
 }
 
 /// Lets the region record what was admitted, until `end` or the next signal.
@@ -157,13 +193,16 @@ async fn drain(limiter: &Limiter, end: Instant, signals: &mut Signals) -> Draine
     }
 }
 
-fn door(args: &ServeArgs, region: Option<&Region>) -> Result<Door, ServeError> {
+fn door(args: &ServeArgs, shared: &Shared) -> Result<Door, ServeError> {
     let mut builder = Limiter::builder().memory_budget_bytes(args.memory);
     if let Some(secret) = args.fleet_secret_bytes().map_err(ServeError::InvalidFleetSecret)? {
         builder = builder.fleet_secret(secret);
     }
-    if let Some(region) = region {
+    if let Some(region) = &shared.region {
         builder = region.join(builder);
+    }
+    if let Some(globe) = &shared.globe {
+        builder = globe.join(builder);
     }
     let workspace = Part::new(WORKSPACE).map_err(io::Error::other)?;
     let request_ids = RequestIds::new(getrandom::u64().map_err(io::Error::other)?);
@@ -201,7 +240,7 @@ fn say(text: &dyn fmt::Display) {
 struct Welcome<'a> {
     address: SocketAddr,
     args: &'a ServeArgs,
-    region: Option<&'a Region>,
+    shared: &'a Shared,
     key_in_environment: bool,
     subjects_max: usize,
 }
@@ -226,9 +265,7 @@ impl fmt::Display for Welcome<'_> {
         let body = r#"{"namespace":"demo","identifier":"you","limit":3,"duration":60000}"#;
         writeln!(f, "tidegate {} listens on {url}\n", env!("CARGO_PKG_VERSION"))?;
         writeln!(f, "  memory    {memory_mib} MiB, about {subjects} subjects")?;
-        if let Some(region) = self.region {
-            writeln!(f, "  region    {region}")?;
-        }
+        write!(f, "{}", self.shared)?;
         writeln!(f, "  root key  {key}\n")?;
         writeln!(f, "Try it; of four in a minute the last is denied:\n")?;
         if has_to_be_set {
@@ -239,11 +276,27 @@ impl fmt::Display for Welcome<'_> {
     }
 }
 
+impl fmt::Display for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.globe, &self.region) {
+            (None, None) => {}
+            (None, Some(region)) => writeln!(f, "  region    {region}")?,
+            (Some(Globe { name, .. }), None) => {
+                writeln!(f, "  region    {name}, this process alone")?;
+            }
+            (Some(Globe { name, .. }), Some(region)) => {
+                writeln!(f, "  region    {name}, {region}")?;
+            }
+        }
+        self.globe.iter().try_for_each(|globe| writeln!(f, "  globe     {globe}"))
+    }
+}
+
 struct Farewell<'a> {
     door: &'a Door,
     open: usize,
-    /// In a region only.
-    drained: Option<Drained>,
+    shared: &'a Shared,
+    drained: Drained,
 }
 
 impl fmt::Display for Farewell<'_> {
@@ -256,15 +309,25 @@ impl fmt::Display for Farewell<'_> {
         if self.open > 0 {
             write!(f, "; connections cut off: {}", self.open)?;
         }
-        match self.drained {
-            None => Ok(()),
-            Some(Drained { unreplayed_cost: 0, .. }) => {
-                write!(f, "\n0 of the admitted cost is unrecorded")
+        if self.shared.region.is_some() {
+            match self.drained {
+                Drained { unreplayed_cost: 0, .. } => {
+                    write!(f, "\n0 of the admitted cost is unrecorded")?;
+                }
+                Drained { unreplayed_cost, subjects, .. } => write!(
+                    f,
+                    "\n{unreplayed_cost} units of {subjects} subjects were not recorded: \
+                     Redis did not answer"
+                )?,
             }
-            Some(Drained { unreplayed_cost, subjects }) => write!(
+        }
+        match (&self.shared.globe, self.drained.unpublished) {
+            (None, _) => Ok(()),
+            (Some(_), 0) => write!(f, "\nother regions were told what they should know"),
+            (Some(_), unpublished) => write!(
                 f,
-                "\n{unreplayed_cost} units of {subjects} subjects were not recorded: \
-                 Redis did not answer"
+                "\nof {unpublished} totals other regions were not told: the database did not \
+                 answer"
             ),
         }
     }

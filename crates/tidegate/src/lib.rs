@@ -38,7 +38,10 @@
 //! - `region`: limits shared with other processes through a store, in memory or your own. Adds
 //!   `Limiter::check`, which may wait for it, and needs a tokio runtime.
 //! - `redis`: such a store in Redis or Valkey, `tidegate::redis`. Implies `region`.
-//! - `tls`: encrypted connections to it. Implies `redis`; costs a C build of the crypto library.
+//! - `mysql`: limits shared between regions through MySQL or MariaDB, `tidegate::mysql`. Implies
+//!   `region`.
+//! - `sqlite`: the same in a file, for one machine, `tidegate::sqlite`. Costs a C build of SQLite.
+//! - `tls`: encrypted connections to them. Implies `redis`; costs a C build of the crypto library.
 
 mod clock;
 mod limiter;
@@ -91,6 +94,65 @@ pub mod redis {
     }
 }
 
+/// A store that several regions share, in MySQL or MariaDB.
+///
+/// ```
+/// use tidegate::{Cost, Limit, Limiter, Part, RegionName, Request, Subject, Window, mysql};
+///
+/// # let server = tidegate_lab::MariaDbServer::start()?;
+/// # let url = server.url();
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// // Once, before the first process starts: `tidegate migrate` does the same.
+/// mysql::store(&url)?.migrate().await?;
+///
+/// let region = |name| -> Result<Limiter, Box<dyn std::error::Error>> {
+///     Ok(Limiter::builder().globe(RegionName::new(name)?, mysql::store(&url)?).build()?)
+/// };
+/// let (here, there) = (region("eu")?, region("us")?);
+///
+/// let window = Window::from_millis(86_400_000)?;
+/// let subject = Subject::new(Part::new("acme")?, Part::new("sms")?, Part::new("ann")?, window);
+/// let request = Request::new(subject, Limit::new(5), Cost::new(4)?);
+/// assert!(here.check(&request).await.admitted());
+/// // Others hear of it within seconds; at the end everything is told.
+/// assert_eq!(here.drain(std::time::Duration::from_secs(20)).await.unpublished, 0);
+/// # let room = Request::new(subject, Limit::new(5), Cost::new(0)?);
+/// # let mut looks = tokio::time::interval(std::time::Duration::from_millis(20));
+/// # tokio::time::timeout(std::time::Duration::from_secs(60), async {
+/// #     while there.check(&room).await.remaining() > 1 {
+/// #         looks.tick().await;
+/// #     }
+/// # })
+/// # .await?;
+/// assert!(!there.check(&request).await.admitted(), "of the five, one is left");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[cfg(feature = "mysql")]
+pub mod mysql {
+    pub use tidegate_stores::global::{
+        GRANTS, KnownRegion, MIGRATE_GRANTS, MysqlConfig, MysqlConfigError, MysqlStore,
+        SCHEMA_VERSION,
+    };
+
+    /// The store at an address such as `mysql://user:password@host:3306/database`; see
+    /// [`MysqlConfig::parse`]. Nothing is connected before the first call, and a database that is
+    /// away fails nothing.
+    ///
+    /// # Errors
+    /// When it is not such an address. The error does not repeat it: there may be a password.
+    pub fn store(url: &str) -> Result<MysqlStore, MysqlConfigError> {
+        MysqlStore::new(MysqlConfig::parse(url)?)
+    }
+}
+
+/// A store that the regions on one machine share, in a file.
+#[cfg(feature = "sqlite")]
+pub mod sqlite {
+    pub use tidegate_stores::global::{KnownRegion, SCHEMA_VERSION, SqliteStore};
+}
+
 /// The example of the README, so that it is true.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
@@ -101,7 +163,10 @@ pub use limiter::{BuildError, Builder, Limiter};
 #[cfg(feature = "region")]
 pub use region::Drained;
 #[cfg(feature = "region")]
-pub use tidegate_convergence::{MemoryStore, RegionCounts, RegionalStore, StoreError, Tuning};
+pub use tidegate_convergence::{
+    GlobalError, GlobalStore, GlobeCounts, GlobeOptions, GlobeTuning, MemoryGlobalStore,
+    MemoryStore, RegionCounts, RegionName, RegionNameError, RegionalStore, StoreError, Tuning,
+};
 pub use tidegate_limiter::{
     Answer, Batch, BatchAnswer, Cost, Counts, Denial, Limit, Now, Part, Request, RequestError,
     Source, Subject, Window,

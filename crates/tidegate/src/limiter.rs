@@ -40,7 +40,7 @@ impl Limiter {
             clock: None,
             seed: None,
             #[cfg(feature = "region")]
-            region: None,
+            shared: region::Choice::default(),
         }
     }
 
@@ -147,8 +147,8 @@ pub enum BuildError {
     /// collide. Give a [`seed`](Builder::seed) where the system has none to offer.
     #[error("the operating system gave no random seed")]
     Seed(#[source] getrandom::Error),
-    /// A limiter in a region speaks with it in the background.
-    #[error("a limiter with a regional store has to be built inside a tokio runtime")]
+    /// A limiter that shares its limits speaks with others in the background.
+    #[error("a limiter with a regional or a global store has to be built inside a tokio runtime")]
     Runtime,
 }
 
@@ -172,7 +172,7 @@ pub struct Builder {
     clock: Option<Arc<dyn Clock>>,
     seed: Option<[u8; 32]>,
     #[cfg(feature = "region")]
-    region: Option<region::Choice>,
+    shared: region::Choice,
 }
 
 impl Builder {
@@ -196,8 +196,8 @@ impl Builder {
         self
     }
 
-    /// A secret that all processes of the region share, so that nobody else can compute under which
-    /// names they keep subjects in the store. It must be the same in all of them.
+    /// A secret that all processes of all regions share, so that nobody else can compute under
+    /// which names they keep subjects in the stores. It must be the same in all of them.
     pub fn fleet_secret(mut self, secret: [u8; 32]) -> Self {
         self.options = self.options.with_fleet_secret(FleetSecret::from_bytes(secret));
         self
@@ -207,7 +207,7 @@ impl Builder {
     ///
     /// # Errors
     /// [`BuildError::Seed`] if no seed was given and the operating system has none;
-    /// [`BuildError::Runtime`] if a region was given and there is no tokio runtime for it.
+    /// [`BuildError::Runtime`] if a store was given and there is no tokio runtime for it.
     pub fn build(self) -> Result<Limiter, BuildError> {
         let seed = match self.seed {
             Some(seed) => seed,
@@ -216,9 +216,9 @@ impl Builder {
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
         let subjects_max = self.options.subjects_max();
         #[cfg(feature = "region")]
-        if let Some(choice) = self.region {
+        if self.shared.is_any() {
             let (options, seed) = (self.options, Seed::from_bytes(seed));
-            let (table, region) = choice.start(options, seed, &clock)?;
+            let (table, region) = self.shared.start(options, seed, &clock)?;
             return Ok(Limiter { table, subjects_max, clock, region: Some(region) });
         }
         Ok(Limiter {

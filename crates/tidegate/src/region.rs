@@ -1,8 +1,11 @@
 //! Carries a process's conversation with its region: the state machine says what to do, this does
 //! it on a tokio runtime.
 //!
-//! Every call to the store is a task of its own, so that a caller who goes away cancels nothing
-//! that others wait for. The lock is held for bookkeeping only, never across an await.
+//! Every call to a store is a task of its own, so that a caller who goes away cancels nothing
+//! that others wait for. The lock is held for bookkeeping only, never across an await. The
+//! conversation with other regions lives beside it, under the same lock: see `globe`.
+
+mod globe;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,16 +13,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tidegate_convergence::{
-    Answered, CallId, Effect, Outcome, Refresh, Region, RegionCounts, RegionalStore, ShardCall,
-    StoreError, Tuning, Waiter,
+    Answered, CallId, Effect, Globe, GlobeCounts, GlobeEffect, Outcome, Refresh, Region,
+    RegionCounts, RegionalStore, ShardCall, StoreError, Tuning, Waiter,
 };
-use tidegate_limiter::{Need, Table, Ticket};
+use tidegate_limiter::{Need, Now, Table, Ticket};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use crate::clock::Clock;
+
+pub(crate) use globe::Abroad;
 
 /// How long the conversation rests when nothing is to be done; it is woken before, if something
 /// is.
@@ -38,6 +43,7 @@ struct Shared {
     table: Arc<Table>,
     clock: Arc<dyn Clock>,
     store: Arc<dyn RegionalStore>,
+    abroad: Option<Abroad>,
     runtime: Handle,
     deadline: Duration,
     state: Mutex<State>,
@@ -49,7 +55,18 @@ struct Shared {
 
 struct State {
     region: Region,
+    /// Until it is released at the end.
+    globe: Option<Globe>,
+    /// What it had counted then.
+    globe_counts: GlobeCounts,
     waiting: BTreeMap<Waiter, oneshot::Sender<Outcome>>,
+}
+
+/// What both state machines want done.
+#[must_use]
+struct Work {
+    region: Vec<Effect>,
+    globe: Vec<GlobeEffect>,
 }
 
 /// Who waits, and for what.
@@ -72,22 +89,37 @@ pub struct Drained {
     pub unreplayed_cost: u64,
     /// Subjects it belongs to.
     pub subjects: u64,
+    /// Totals that the other regions should have been told of and were not. If the region is this
+    /// process alone they are forgotten too; otherwise its other processes may still tell.
+    pub unpublished: u64,
 }
 
 impl Conversation {
     pub(crate) fn start(
         table: Arc<Table>,
         clock: Arc<dyn Clock>,
-        store: Arc<dyn RegionalStore>,
+        (store, abroad): (Arc<dyn RegionalStore>, Option<Abroad>),
         (tuning, incarnation): (Tuning, u128),
         (wake, runtime): (Arc<Notify>, Handle),
     ) -> Self {
-        let region = Region::new(tuning, incarnation, store.shards());
-        let state = Mutex::new(State { region, waiting: BTreeMap::new() });
-        let deadline = Duration::from_millis(tuning.deadline_ms);
-        let landed = Notify::new();
-        let shared =
-            Arc::new(Shared { table, clock, store, runtime, deadline, state, wake, landed });
+        let mut region = Region::new(tuning, incarnation, store.shards());
+        let globe = abroad.as_ref().map(|abroad| {
+            region.watch_growth();
+            abroad.begin(&table, incarnation, store.shards())
+        });
+        let globe_counts = GlobeCounts::default();
+        let state = State { region, globe, globe_counts, waiting: BTreeMap::new() };
+        let shared = Arc::new(Shared {
+            table,
+            clock,
+            store,
+            abroad,
+            runtime,
+            deadline: Duration::from_millis(tuning.deadline_ms),
+            state: Mutex::new(state),
+            wake,
+            landed: Notify::new(),
+        });
         let keeper = shared.runtime.spawn(Arc::clone(&shared).keep()).abort_handle();
         Self { shared, keeper }
     }
@@ -120,7 +152,8 @@ impl Conversation {
         self.shared.lock().region.counts(&self.shared.table)
     }
 
-    /// Sends everything that is not recorded yet, and waits until it is or `patience` is over.
+    /// Sends everything that is not recorded or published yet, and waits until it is or `patience`
+    /// is over.
     pub(crate) async fn drain(&self, patience: Duration) -> Drained {
         // Whoever waits for ever waits for a month.
         let end = Instant::now() + patience.min(LONG);
@@ -132,8 +165,9 @@ impl Conversation {
                 break;
             }
         }
+        let unpublished = self.drain_globe(end).await;
         let counts = self.counts();
-        Drained { unreplayed_cost: counts.unreplayed_cost, subjects: counts.dirty }
+        Drained { unreplayed_cost: counts.unreplayed_cost, subjects: counts.dirty, unpublished }
     }
 
     /// Whether everything is recorded, with what was admitted a moment ago.
@@ -190,12 +224,16 @@ impl Shared {
     /// Returns when there is something to do again.
     fn tick(self: &Arc<Self>) -> Instant {
         let now = self.clock.now();
-        let (effects, next_ms) = {
+        let (work, next_ms) = {
             let mut state = self.lock();
             state.region.tick(&self.table, now);
-            (state.take_effects(), state.region.next_tick_ms())
+            state.tell_globe(&self.table, now);
+            if let Some(globe) = &mut state.globe {
+                globe.tick(&self.table, now);
+            }
+            (state.take_work(&self.table, now), state.next_tick_ms())
         };
-        self.perform(effects);
+        self.perform(work);
         let rest_ms = next_ms.map(|next_ms| next_ms.saturating_sub(now.monotonic_ms()));
         Instant::now() + rest_ms.map_or(IDLE, Duration::from_millis).min(IDLE)
     }
@@ -203,8 +241,12 @@ impl Shared {
     /// Asks, or says what came of it at once; `None` if the region is not asked now.
     fn ask(self: &Arc<Self>, needs: &[Need]) -> Result<Asked, Option<Heard>> {
         let now = self.clock.now();
-        let (asked, effects) = {
+        let (asked, work) = {
             let mut state = self.lock();
+            if let Some(globe) = &mut state.globe {
+                // What other regions used counts from the first decision on.
+                globe.adopt_all(&self.table, needs.iter().map(|need| need.subject), now);
+            }
             let asked = match state.region.refresh(&self.table, needs, now) {
                 Refresh::Refused => Err(None),
                 Refresh::LookAgain => Err(Some(Heard::LookAgain)),
@@ -214,14 +256,15 @@ impl Shared {
                     Ok((waiter, receiver))
                 }
             };
-            (asked, state.take_effects())
+            (asked, state.take_work(&self.table, now))
         };
-        self.perform(effects);
+        self.perform(work);
         asked
     }
 
-    fn perform(self: &Arc<Self>, effects: Vec<Effect>) {
-        for effect in effects {
+    fn perform(self: &Arc<Self>, work: Work) {
+        self.perform_globe(work.globe);
+        for effect in work.region {
             match effect {
                 Effect::Call { id, call, timeout_ms } => {
                     let timeout = Duration::from_millis(timeout_ms);
@@ -239,12 +282,12 @@ impl Shared {
     }
 
     fn replied(self: &Arc<Self>, id: CallId, answered: Answered) {
-        let effects = {
-            let mut state = self.lock();
-            state.region.replied(&self.table, id, answered, self.clock.now());
-            state.take_effects()
+        let work = {
+            let (mut state, now) = (self.lock(), self.clock.now());
+            state.region.replied(&self.table, id, answered, now);
+            state.take_work(&self.table, now)
         };
-        self.perform(effects);
+        self.perform(work);
         self.landed.notify_waiters();
         // When there is something to do may have changed.
         self.wake.notify_one();
@@ -253,12 +296,12 @@ impl Shared {
     fn reincarnate(self: &Arc<Self>) {
         // A system that has no randomness any more leaves us with the name we have.
         let Ok(incarnation) = draw_incarnation() else { return };
-        let effects = {
+        let work = {
             let mut state = self.lock();
             state.region.reincarnate(&self.table, incarnation);
-            state.take_effects()
+            state.take_work(&self.table, self.clock.now())
         };
-        self.perform(effects);
+        self.perform(work);
     }
 }
 
@@ -295,9 +338,20 @@ impl Drop for Ending {
 }
 
 impl State {
-    fn take_effects(&mut self) -> Vec<Effect> {
-        let mut effects = Vec::new();
-        self.region.take_effects(&mut effects);
-        effects
+    /// Takes what has to be done, when all that happened is told.
+    fn take_work(&mut self, table: &Table, now: Now) -> Work {
+        self.tell_globe(table, now);
+        let mut work = Work { region: Vec::new(), globe: Vec::new() };
+        self.region.take_effects(&mut work.region);
+        if let Some(globe) = &mut self.globe {
+            globe.take_effects(&mut work.globe);
+        }
+        work
+    }
+
+    /// When there is something to do.
+    fn next_tick_ms(&self) -> Option<u64> {
+        let globe_ms = self.globe.as_ref().map(Globe::next_tick_ms);
+        self.region.next_tick_ms().into_iter().chain(globe_ms).min()
     }
 }

@@ -6,8 +6,10 @@ use super::*;
 fn parse(args: &[&str]) -> Result<ServeArgs, ErrorKind> {
     // The environment of the test run must not decide: a key is always given here.
     let all = ["tidegate", "serve", "--root-key", "k"].iter().chain(args);
-    let Command::Serve(args) = Cli::try_parse_from(all).map_err(|error| error.kind())?.command;
-    Ok(args)
+    match Cli::try_parse_from(all).map_err(|error| error.kind())?.command {
+        Command::Serve(args) => Ok(args),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -63,6 +65,7 @@ fn a_secret_is_never_printed() {
         root_key: "hush".to_owned(),
         redis: Some("redis://:hush@cache".to_owned()),
         fleet_secret: Some("hush".to_owned()),
+        globe: Some("mysql://u:hush@db/d".to_owned()),
         ..parse(&[]).unwrap()
     };
     assert!(!format!("{args:?}").contains("hush"));
@@ -82,4 +85,23 @@ fn a_fleet_secret_has_64_hexadecimal_digits() {
     }
     let none = ServeArgs { fleet_secret: None, ..parse(&[]).unwrap() };
     assert_eq!(none.fleet_secret_bytes(), Ok(None));
+}
+
+#[test]
+fn durations_are_read_with_their_units() {
+    for (text, ms) in [("500ms", 500), ("60s", 60_000), ("5m", 300_000), ("1h", 3_600_000)] {
+        assert_eq!(globe::duration_ms(text), Ok(ms), "{text}");
+    }
+    assert_eq!(globe::duration_ms("30d"), Ok(30 * 86_400_000));
+    for bad in ["", "60", "s", "1.5h", "-1s", "1 s", "99999999999999999999d"] {
+        assert!(globe::duration_ms(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn regions_are_counted_from_one() {
+    assert_eq!(parse(&[]).unwrap().regions_max, 10);
+    for bad in ["0", "1001", "many"] {
+        assert_eq!(parse(&["--regions-max", bad]).unwrap_err(), ErrorKind::ValueValidation);
+    }
 }

@@ -7,13 +7,17 @@ fn args(root_key: &str) -> ServeArgs {
         root_key: root_key.to_owned(),
         redis: None,
         fleet_secret: None,
+        globe: None,
+        region: None,
+        regions_max: 10,
     }
 }
 
 fn welcome(args: &ServeArgs, key_in_environment: bool) -> String {
     let region = args.redis.as_deref().map(|url| Region::parse(url, None).unwrap());
-    let (address, region) = (args.listen, region.as_ref());
-    Welcome { address, args, region, key_in_environment, subjects_max: 1 }.to_string()
+    let (address, globe) = (args.listen, Globe::parse(args).unwrap());
+    let shared = &Shared { region, globe };
+    Welcome { address, args, shared, key_in_environment, subjects_max: 1 }.to_string()
 }
 
 #[test]
@@ -37,6 +41,27 @@ fn the_welcome_never_shows_a_secret() {
     assert!(!welcome.contains("hush"), "{welcome}");
     assert!(welcome.contains("\"Authorization: Bearer $TIDEGATE_ROOT_KEY\""), "{welcome}");
     assert!(welcome.contains("http://127.0.0.1:7600/"), "{welcome}");
+}
+
+#[test]
+fn the_welcome_names_the_region_and_the_database() {
+    let (globe, region) = (Some("mysql://me:hush@db/limits".to_owned()), Some("eu".to_owned()));
+    let alone = ServeArgs { globe, region, ..args("hush") };
+    let said = welcome(&alone, true);
+    assert!(said.contains("  region    eu, this process alone\n"), "{said}");
+    let globe = "  globe     mysql database `limits` at db:3306, for up to 10 regions\n";
+    assert!(said.contains(globe) && !said.contains("hush"), "{said}");
+    let redis = Some("redis://cache".to_owned());
+    let said = welcome(&ServeArgs { redis, ..alone }, true);
+    assert!(said.contains("  region    eu, redis at cache:6379\n"), "{said}");
+}
+
+#[test]
+fn a_region_without_a_name_is_a_mistake_of_the_caller() {
+    let globe = Some("sqlite:limits.db".to_owned());
+    let unnamed = Globe::parse(&ServeArgs { globe, ..args("k") }).unwrap_err();
+    assert!(matches!(unnamed, StartError::NoName) && unnamed.is_usage());
+    assert!(Globe::parse(&args("k")).unwrap().is_none());
 }
 
 #[test]

@@ -7,6 +7,8 @@ mod bad_input;
 #[cfg(test)]
 mod batches;
 #[cfg(test)]
+mod globe;
+#[cfg(test)]
 mod process;
 #[cfg(test)]
 mod region;

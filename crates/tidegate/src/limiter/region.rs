@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_convergence::{RegionCounts, RegionalStore, Tuning};
+use tidegate_convergence::{
+    GlobalStore, GlobeCounts, GlobeOptions, GlobeTuning, PrivateStore, RegionCounts, RegionName,
+    RegionalStore, Tuning,
+};
 use tidegate_limiter::{
     Answer, Batch, BatchAnswer, BatchDecision, Decision, Need, Options, Request, Seed, Table, Wake,
 };
@@ -12,15 +15,24 @@ use tokio::sync::Notify;
 
 use super::{BuildError, Builder, Limiter};
 use crate::clock::Clock;
-use crate::region::{Conversation, Drained, Heard, draw_incarnation};
+use crate::region::{Abroad, Conversation, Drained, Heard, draw_incarnation};
+
+/// How many regions there are at most, unless it is said.
+const REGIONS_MAX: u16 = 10;
 
 /// With whom a limiter shares its limits.
+#[derive(Default)]
 pub(super) struct Choice {
-    store: Arc<dyn RegionalStore>,
-    tuning: Tuning,
+    region: Option<(Arc<dyn RegionalStore>, Tuning)>,
+    globe: Option<(GlobeOptions, Arc<dyn GlobalStore>, GlobeTuning)>,
 }
 
 impl Choice {
+    /// Whether there is anybody.
+    pub(super) const fn is_any(&self) -> bool {
+        self.region.is_some() || self.globe.is_some()
+    }
+
     pub(super) fn start(
         self,
         options: Options,
@@ -28,18 +40,36 @@ impl Choice {
         clock: &Arc<dyn Clock>,
     ) -> Result<(Arc<Table>, Conversation), BuildError> {
         let runtime = Handle::try_current().map_err(|_| BuildError::Runtime)?;
+        let (stores, tuning) = self.stores(clock);
         let wake = Arc::new(Notify::new());
         let noted = Arc::clone(&wake);
         let options = options
-            .with_freshness(self.tuning.freshness)
+            .with_freshness(tuning.freshness)
             .with_wake(Wake::new(move || noted.notify_one()));
         let table = Arc::new(Table::new(options, seed));
         // Drawn here, in the process that uses it: a name that was kept could be used twice.
         let incarnation = draw_incarnation().map_err(BuildError::Seed)?;
-        let (clock, identity) = (Arc::clone(clock), (self.tuning, incarnation));
+        let (clock, identity) = (Arc::clone(clock), (tuning, incarnation));
         let region =
-            Conversation::start(Arc::clone(&table), clock, self.store, identity, (wake, runtime));
+            Conversation::start(Arc::clone(&table), clock, stores, identity, (wake, runtime));
         Ok((table, region))
+    }
+
+    /// The stores. A process that speaks with other regions and has no region is one of its own.
+    fn stores(self, clock: &Arc<dyn Clock>) -> ((Arc<dyn RegionalStore>, Option<Abroad>), Tuning) {
+        let (regional, private, tuning) = match self.region {
+            Some((store, tuning)) => (store, false, tuning),
+            None => {
+                let clock = Arc::clone(clock);
+                let store = PrivateStore::new(move || clock.now().monotonic_ms());
+                (Arc::new(store) as Arc<dyn RegionalStore>, true, Tuning::default())
+            }
+        };
+        let abroad = self.globe.map(|(options, store, tuning)| {
+            let options = GlobeOptions { private, ..options };
+            Abroad { store, options, tuning }
+        });
+        ((regional, abroad), tuning)
     }
 }
 
@@ -52,7 +82,30 @@ impl Builder {
 
     /// The same with other constants. For tests: the processes of a region have to agree on them.
     pub fn region_tuned(mut self, store: Arc<dyn RegionalStore>, tuning: Tuning) -> Self {
-        self.region = Some(Choice { store, tuning });
+        self.shared.region = Some((store, tuning));
+        self
+    }
+
+    /// Shares limits of a minute and longer with other regions, through this store. The name is
+    /// that of the region this process is in: all its processes say the same, no other region
+    /// does. Without a [`region`](Self::region) the process is one of its own.
+    ///
+    /// Build the limiter inside a tokio runtime. No check ever waits for this store.
+    pub fn globe(self, name: RegionName, store: impl GlobalStore + 'static) -> Self {
+        let options = GlobeOptions { name, regions_max: REGIONS_MAX, private: false };
+        self.globe_tuned(options, Arc::new(store), GlobeTuning::default())
+    }
+
+    /// The same with more said: how many regions there are at most; and, for tests, other
+    /// constants. All regions have to agree on both. Whether the region is `private` is known
+    /// here.
+    pub fn globe_tuned(
+        mut self,
+        options: GlobeOptions,
+        store: Arc<dyn GlobalStore>,
+        tuning: GlobeTuning,
+    ) -> Self {
+        self.shared.globe = Some((options, store, tuning));
         self
     }
 }
@@ -113,13 +166,21 @@ impl Limiter {
         self.region.as_ref().map(Conversation::counts)
     }
 
-    /// Sends everything to the region that it has not recorded, waits until it has, but not longer
-    /// than `patience`, and says what is left. Call it when no more requests come, before the
-    /// process ends: what is left is forgotten with it. From then on everything is sent at once.
+    /// What was said to other regions and heard of them since the start; `None` if there are none.
+    #[must_use]
+    pub fn globe_counts(&self) -> Option<GlobeCounts> {
+        self.region.as_ref().and_then(Conversation::globe_counts)
+    }
+
+    /// Sends everything to the region that it has not recorded, and to other regions what they
+    /// should know; waits until that is done, but not longer than `patience`, and says what is
+    /// left. Call it when no more requests come, before the process ends: what is left is
+    /// forgotten with it. From then on everything is sent to the region at once, and nothing to
+    /// the others.
     pub async fn drain(&self, patience: Duration) -> Drained {
         match &self.region {
             Some(region) => region.drain(patience).await,
-            None => Drained { unreplayed_cost: 0, subjects: 0 },
+            None => Drained { unreplayed_cost: 0, subjects: 0, unpublished: 0 },
         }
     }
 }

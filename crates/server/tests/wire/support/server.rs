@@ -53,6 +53,7 @@ pub(crate) fn tidegate(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
     command.args(args).env_remove("TIDEGATE_ROOT_KEY");
     command.env_remove("TIDEGATE_REDIS").env_remove("TIDEGATE_FLEET_SECRET");
+    command.env_remove("TIDEGATE_GLOBE").env_remove("TIDEGATE_REGION");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

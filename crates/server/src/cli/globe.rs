@@ -1,0 +1,138 @@
+//! What can be said about the store that regions share.
+
+use clap::{Args, Subcommand};
+
+/// Where its address is looked for; it may hold a password.
+pub(super) const GLOBE_VARIABLE: &str = "TIDEGATE_GLOBE";
+/// The same for the name of the region.
+pub(super) const REGION_VARIABLE: &str = "TIDEGATE_REGION";
+
+pub(super) const GLOBE_HELP: &str = "\
+The database through which regions share their limits, of windows of a minute and longer.
+
+MySQL or MariaDB:    mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE[?socket=/PATH][?tls=true]
+A file, one machine: sqlite:PATH
+
+Run `tidegate migrate` first. No request ever waits for it; while it is away, each region answers \
+on what it knows. Prefer the environment variable if there is a password: a command line can be \
+read by every user.";
+
+pub(super) const REGION_HELP: &str = "\
+The name of the region this process is in: 1 to 48 visible characters, such as eu-central-1.
+
+All processes of a region have the same name and the same Redis; no two regions have the same \
+name. A region without a Redis is one process. There is no default: two regions that called \
+themselves the same would each take the other's counts for its own.";
+
+const GC_EXAMPLES: &str = "\
+Exit codes: 0 nothing that expired is left, 3 more is left, 1 the database did not answer.
+
+For cron, every ten minutes:
+  */10 * * * *  TIDEGATE_GLOBE=mysql://tidegate@db/tidegate tidegate gc";
+
+const SHOW_EXAMPLES: &str = "\
+Example:
+  tidegate globe show --globe sqlite:limits.db --namespace email --identifier user-1 --window 1h
+
+With TIDEGATE_FLEET_SECRET set for the servers it has to be set here too: subjects are kept under \
+names that are made with it.";
+
+/// Where the shared store is.
+#[derive(Args, Clone)]
+pub struct GlobeUrl {
+    /// The database: mysql://USER:PASSWORD@HOST/DATABASE or sqlite:PATH.
+    #[arg(long, value_name = "URL", env = GLOBE_VARIABLE, hide_env_values = true)]
+    // Read by `Database::parse`: clap would print a value that it refuses.
+    pub globe: String,
+}
+
+impl std::fmt::Debug for GlobeUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GlobeUrl").finish_non_exhaustive()
+    }
+}
+
+/// How to delete what expired.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = GC_EXAMPLES)]
+pub struct GcArgs {
+    /// Which database.
+    #[command(flatten)]
+    pub url: GlobeUrl,
+    /// Most rows deleted at a time.
+    #[arg(
+        long,
+        value_name = "ROWS",
+        default_value_t = 1_000,
+        value_parser = clap::value_parser!(u32).range(1..=10_000)
+    )]
+    pub batch: u32,
+    /// Most times.
+    #[arg(
+        long,
+        value_name = "TIMES",
+        default_value_t = 100,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub max_batches: u32,
+}
+
+/// What can be looked at.
+#[derive(Clone, Debug, Subcommand)]
+pub enum GlobeCommand {
+    /// Show what each region has published of one subject.
+    Show(ShowArgs),
+    /// List the regions: number, name, and when they were last seen.
+    Regions(GlobeUrl),
+}
+
+/// Which subject to show.
+#[derive(Args, Clone)]
+#[command(after_help = SHOW_EXAMPLES)]
+pub struct ShowArgs {
+    /// Which database.
+    #[command(flatten)]
+    pub url: GlobeUrl,
+    /// The workspace; that of the root key unless said otherwise.
+    #[arg(long, default_value = crate::serve::WORKSPACE)]
+    pub workspace: String,
+    /// The namespace.
+    #[arg(long)]
+    pub namespace: String,
+    /// The identifier.
+    #[arg(long)]
+    pub identifier: String,
+    /// The length of the window: a number with ms, s, m, h or d.
+    #[arg(long, value_name = "DURATION", value_parser = duration_ms)]
+    pub window: u64,
+    /// The fleet secret of the servers, if they have one.
+    #[arg(
+        long,
+        value_name = "HEX",
+        env = super::FLEET_SECRET_VARIABLE,
+        hide_env_values = true
+    )]
+    pub fleet_secret: Option<String>,
+}
+
+impl std::fmt::Debug for ShowArgs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ShowArgs").field("window", &self.window).finish_non_exhaustive()
+    }
+}
+
+pub(super) fn duration_ms(text: &str) -> Result<u64, String> {
+    let wrong = || "expected a number with a unit, such as 500ms, 60s, 5m, 1h or 30d".to_owned();
+    let digits_end = text.find(|char: char| !char.is_ascii_digit()).ok_or_else(wrong)?;
+    let (number, unit) = text.split_at(digits_end);
+    let unit_ms: u64 = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(unit_ms).ok_or_else(wrong)
+}

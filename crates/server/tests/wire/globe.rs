@@ -1,0 +1,7 @@
+//! Regions that share a database, end to end: real processes, a Redis for each region, and a
+//! private MariaDB or a file.
+
+mod fleet;
+mod flow;
+mod start;
+mod tools;
