@@ -7,7 +7,7 @@ use crate::ghost::Side;
 use crate::node::{Ask, Caller, Process, START_MS};
 use crate::options::Fault;
 use crate::truth::{Cause, CellTruth, End, Name, Part};
-use crate::world::World;
+use crate::world::{Home, World};
 
 /// Within this time after everything is mended, everything admitted is recorded: a call that was
 /// lost times out after two seconds, a breaker opens for one, a loss is noticed within one and
@@ -24,11 +24,16 @@ impl World {
     /// The liveness phase and the audit.
     pub(crate) fn heal_and_audit(&mut self) {
         self.healed = true;
-        self.store.away_until_us = 0;
-        self.store.slow_until_us = 0;
-        self.store.refusals = 0;
+        for home in self.homes.iter_mut() {
+            let store = &mut home.store;
+            (store.away_until_us, store.slow_until_us, store.refusals) = (0, 0, 0);
+        }
         for node in &mut self.nodes {
             (node.offset_ms, node.cut_until_us, node.paused_until_us) = (0, 0, 0);
+            node.severed_until_us = 0;
+        }
+        if let Some(database) = &mut self.database {
+            database.mend();
         }
         let mended_us = self.now_us;
         self.note(&[9], || "everything is mended".to_owned());
@@ -43,19 +48,24 @@ impl World {
                 self.broken("liveness", || format!("not whole after {took_ms} ms"));
             }
         }
+        self.agree();
         self.audit(false);
+        let rows = self.rows_written();
         let calls = self.quiet_calls();
         self.run_until(self.now_us + self.tuning.freshness.fresh_ms * 1_000 + 100_000);
         self.check_quiet(calls);
+        self.check_silent(rows);
         // The first look brings back what the store lost alone, the second sees it.
         self.probe(PROBES);
         self.run_until(self.now_us + self.tuning.freshness.fresh_ms * 1_000);
         let second_us = self.now_us;
         // For as long as a cell can do without being asked about.
         self.probe(PROBES + self.tuning.freshness.fresh_ms / self.tuning.retry_ms);
+        self.agree();
         self.audit(true);
         self.check_views(second_us);
         self.explain();
+        self.check_gaps();
     }
 
     fn is_clean(&self) -> bool {
@@ -129,7 +139,15 @@ impl World {
         for node in 0..self.nodes.len() {
             self.with_running(node, |world, process| world.verify_all(process));
         }
+        for home in 0..self.homes.len() {
+            self.audit_home(home, probed);
+        }
+    }
+
+    fn audit_home(&mut self, home: usize, probed: bool) {
         let cells: Vec<(Name, CellTruth)> = self
+            .homes
+            .at(home)
             .truth
             .cells
             .iter()
@@ -143,7 +161,7 @@ impl World {
         for (name, cell) in cells {
             self.report.audited += 1;
             for part in &cell.parts {
-                let held = self.held(name, part);
+                let held = self.held(home, name, part);
                 // Those who live can send it: they must have.
                 let owed = part.end.is_none() && !part.carried && !cell.is_over(now_ms);
                 if owed && held != part.amount || held > part.amount {
@@ -163,7 +181,7 @@ impl World {
     }
 
     /// What the store holds of a component.
-    fn held(&mut self, (subject, sequence): Name, part: &Part) -> u64 {
+    fn held(&mut self, home: usize, (subject, sequence): Name, part: &Part) -> u64 {
         let Some(spec) = self.specs.get(subject) else { return 0 };
         let (number, life) = part.owner;
         let chance = crate::chance::mix(self.options.seed ^ (u64::from(number) << 40));
@@ -177,7 +195,7 @@ impl World {
             previous_total: 0,
         };
         let now_ms = self.now_ms();
-        self.store.had(&record, now_ms).0
+        self.homes.at_mut(home).store.had(&record, now_ms).0
     }
 
     /// After the probes all views of a cell are what the store holds, and that is the truth unless
@@ -187,6 +205,7 @@ impl World {
             for subject in 0..self.options.kinds.len() {
                 self.with_running(node, |world, process| {
                     world.check_view(process, subject, since_us);
+                    world.check_foreign(process, subject);
                 });
             }
         }
@@ -194,7 +213,8 @@ impl World {
 
     fn check_view(&mut self, process: &mut Process, subject: usize, since_us: u64) {
         self.check_registers(process, subject);
-        let Some(ghost) = process.ghosts.get(&subject) else { return };
+        let (Some(ghost), home) = (process.ghosts.get(&subject), process.home) else { return };
+        let Home { store, truth } = self.homes.at(home);
         // A new cell whose predecessor is known is not asked about for a while.
         let asked = |side: &Side| {
             side.asked_ms.is_some_and(|asked_ms| process.moment_us(asked_ms) >= since_us)
@@ -214,11 +234,11 @@ impl World {
             self.report.compared += 1;
             // A clock that stepped back leads a process to cells it has been in before, and it does
             // not see what it admitted then.
-            if self.truth.amount(name, (number, ghost.life)) > side.mine {
+            if truth.amount(name, (number, ghost.life)) > side.mine {
                 continue;
             }
-            let (view, held) = (side.mine + side.known, self.store.sum(digest, sequence, now_ms));
-            let cell = self.truth.cells.get(&name);
+            let (view, held) = (side.mine + side.known, store.sum(digest, sequence, now_ms));
+            let cell = truth.cells.get(&name);
             // Who carried something here by a jump of its clock tells of it when it pleases.
             if cell.is_some_and(|cell| cell.parts.iter().any(|part| part.carried)) {
                 continue;
@@ -227,7 +247,7 @@ impl World {
             // After the loss of a single cell, one that does not ask tells of it late.
             let late = cell.is_some_and(|cell| cell.lost_alone) && !self.is_looked_at(name);
             if view < held && !late || view != held && !lossy {
-                let total = self.truth.total(name);
+                let total = truth.total(name);
                 wrong = Some(format!("{name:?}: view {view}, store {held}, truth {total}"));
             }
         }
@@ -239,8 +259,15 @@ impl World {
     /// Every unit that the store never had, or lost, has a cause. And no cell holds more than its
     /// components could admit each for itself.
     fn explain(&mut self) {
+        for home in 0..self.homes.len() {
+            self.explain_home(home);
+        }
+    }
+
+    fn explain_home(&mut self, home: usize) {
+        let truth = &self.homes.at(home).truth;
         let cells: Vec<(Name, CellTruth)> =
-            self.truth.cells.iter().map(|(name, cell)| (*name, cell.clone())).collect();
+            truth.cells.iter().map(|(name, cell)| (*name, cell.clone())).collect();
         for (name, cell) in cells {
             let (total, most) =
                 (cell.total(), (cell.parts.len() as u64).saturating_mul(cell.limit));
@@ -249,7 +276,7 @@ impl World {
             }
             for part in &cell.parts {
                 let counting = self.counting(name);
-                let held = if counting { self.held(name, part) } else { part.applied };
+                let held = if counting { self.held(home, name, part) } else { part.applied };
                 if held >= part.amount {
                     continue;
                 }

@@ -7,28 +7,40 @@ use crate::report::Report;
 use crate::world::World;
 
 /// Within so many seeds every mistake must be found.
-pub const WITHIN: u64 = 2_000;
+pub const WITHIN: u64 = 10_000;
 
 /// Every mistake, and a seed that shows it.
-pub const CANARIES: [(Planted, u64); 18] = [
-    (Planted::MaxMerge, 0),
+pub const CANARIES: [(Planted, u64); 30] = [
+    (Planted::MaxMerge, 1),
     (Planted::Increments, 0),
-    (Planted::EchoTotal, 8),
-    (Planted::DropDirty, 0),
-    (Planted::NoResend, 2),
-    (Planted::NoGenerations, 59),
+    (Planted::EchoTotal, 0),
+    (Planted::DropDirty, 8),
+    (Planted::NoResend, 12),
+    (Planted::NoGenerations, 737),
     (Planted::SameComponent, 0),
-    (Planted::StrictBySequence, 0),
-    (Planted::FailedReadFresh, 0),
-    (Planted::NoTtl, 0),
-    (Planted::LongTtl, 0),
-    (Planted::FloatWeights, 140),
+    (Planted::StrictBySequence, 1),
+    (Planted::FailedReadFresh, 1),
+    (Planted::NoTtl, 1),
+    (Planted::LongTtl, 1),
+    (Planted::FloatWeights, 24),
     (Planted::SubtractRollback, 0),
-    (Planted::CancelledFlight, 2),
-    (Planted::RolloverReset, 0),
+    (Planted::CancelledFlight, 0),
+    (Planted::RolloverReset, 1),
     (Planted::AckSent, 0),
     (Planted::NoPrevious, 0),
-    (Planted::FreshOnArrival, 0),
+    (Planted::FreshOnArrival, 1),
+    (Planted::OwnAdded, 0),
+    (Planted::OwnInForeign, 0),
+    (Planted::ForeignRepublished, 0),
+    (Planted::PublishUnconfirmed, 0),
+    (Planted::PublishedEarly, 29),
+    (Planted::DropUnserved, 0),
+    (Planted::PublishServedOnly, 412),
+    (Planted::ExpiredEarly, 0),
+    (Planted::CursorSkips, 470),
+    (Planted::CursorUnchecked, 254),
+    (Planted::Overwrite, 6),
+    (Planted::NoRepost, 1),
 ];
 
 /// The mistake of that name.

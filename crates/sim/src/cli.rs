@@ -9,7 +9,8 @@ use tidegate_sim::{Cause, Fault, Faults, Options, Report};
 pub(crate) const HELP: &str = "\
 cargo xtask sim [--seeds N] [--from K]     run N seeds (1000), from K (0) on; one in 100 twice
 cargo xtask sim --seed K [--trace]         run one seed, and print what it expands into
-    [--nodes N] [--subjects N] [--requests N] [--ms N] [--batches PERCENT] [--faults A,B|none]
+    [--regions N] [--nodes N] [--subjects N] [--requests N] [--ms N] [--batches PERCENT]
+    [--faults A,B|none]
                                            the same with a smaller fleet, as a failure prints it
     [--planted NAME]                       with a mistake
     [--outside]                            judged only by what can be seen from outside
@@ -47,7 +48,7 @@ pub(crate) struct Plan {
 }
 
 /// Options that cut a run down.
-const NUMBERS: [&str; 5] = ["nodes", "subjects", "requests", "ms", "batches"];
+const NUMBERS: [&str; 6] = ["regions", "nodes", "subjects", "requests", "ms", "batches"];
 
 impl Plan {
     pub(crate) fn parse(args: &[String]) -> Result<Self, String> {
@@ -118,6 +119,7 @@ impl Plan {
         let mut options = Options::of(seed);
         let number = |name: &str| self.numbers.get(name).copied();
         let size = |name: &str| number(name).and_then(|number| usize::try_from(number).ok());
+        options.regions = size("regions").unwrap_or(options.regions).max(1);
         options.nodes = size("nodes").unwrap_or(options.nodes).max(1);
         options.kinds.truncate(size("subjects").unwrap_or(options.kinds.len()).max(1));
         options.requests = number("requests").unwrap_or(options.requests);
@@ -147,6 +149,11 @@ pub(crate) struct Total {
     admitted: u64,
     denied: u64,
     degraded: u64,
+    global: u64,
+    published: u64,
+    trims: u64,
+    settled_ms: u64,
+    unheeded: u64,
 }
 
 impl Total {
@@ -160,6 +167,11 @@ impl Total {
         self.admitted += report.admitted;
         self.denied += report.denied;
         self.degraded += report.degraded;
+        self.global += u64::from(report.global);
+        self.published += report.published;
+        self.trims += report.trims;
+        self.unheeded += report.unheeded;
+        self.settled_ms = self.settled_ms.max(report.settled_ms);
     }
 }
 
@@ -167,6 +179,10 @@ impl fmt::Display for Total {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { admitted, denied, degraded, .. } = self;
         writeln!(f, "{admitted} admitted, {denied} denied, {degraded} degraded")?;
+        let Self { global, published, trims, settled_ms, .. } = self;
+        writeln!(f, "{global} with several regions: {published} rows published, {trims} trims")?;
+        writeln!(f, "{} admissions before a new window had heard of others", self.unheeded)?;
+        writeln!(f, "regions knew of each other within {settled_ms} ms after faults")?;
         writeln!(f, "faults: {:?}", self.faults)?;
         writeln!(f, "cost lost, by cause: {:?}", self.lost)
     }

@@ -1,12 +1,12 @@
-//! Requests: how they come, how they are decided, and whether that was right.
+//! Requests: how they come and how they are decided.
 
 use tidegate_convergence::Refresh;
 use tidegate_limiter::planted::{self, Planted};
 use tidegate_limiter::{
-    Answer, Batch, BatchDecision, Decision, Denial, Need, Now, Request, Source, Ticket,
+    Answer, Batch, BatchDecision, Decision, Denial, Need, Now, Request, Ticket,
 };
 
-use crate::ghost::{Ghost, Gone, Reading, weigh};
+use crate::ghost::{Ghost, Gone, Reading};
 use crate::node::{Ask, Caller, Process};
 use crate::options::{Fault, Traffic};
 use crate::truth::End;
@@ -24,14 +24,14 @@ pub(crate) enum Stage {
 }
 
 /// How a caller was answered.
-struct Concluded {
-    admitted: bool,
-    answers: Vec<Answer>,
-    reading: Reading,
+pub(crate) struct Concluded {
+    pub(crate) admitted: bool,
+    pub(crate) answers: Vec<Answer>,
+    pub(crate) reading: Reading,
     /// It asked the region first.
-    asked: bool,
+    pub(crate) asked: bool,
     /// It asked and heard nothing.
-    in_vain: bool,
+    pub(crate) in_vain: bool,
 }
 
 impl World {
@@ -44,10 +44,11 @@ impl World {
         self.report.events += 1;
         let gap_us = self.gap_us();
         self.queue.push(self.now_us + gap_us, Event::Arrive);
-        let node = self.workload.index(self.nodes.len());
+        let any = self.workload.index(self.nodes.len());
         let batch = self.workload.percent(self.options.batch_percent);
         let items = if batch { self.workload.between(2, 4) } else { 1 };
         let asks: Vec<Ask> = (0..items).map(|_| self.ask()).collect();
+        let node = self.node_for(any, &asks);
         let held = self.nodes.get(node).filter(|node| node.paused_until_us <= self.now_us);
         let process = held.and_then(|node| node.process.as_ref()).filter(|p| !p.draining);
         let Some(number) = process.map(|process| process.number) else { return };
@@ -58,6 +59,18 @@ impl World {
             world.decide(process, caller, Stage::First);
             world.pump(process);
         });
+    }
+
+    /// With several regions, half of the requests of a subject go to one of them for a while.
+    fn node_for(&mut self, any: usize, asks: &[Ask]) -> usize {
+        let (regions, nodes) = (self.homes.len(), self.nodes.len());
+        if regions < 2 || self.workload.percent(50) {
+            return any;
+        }
+        let epoch = usize::try_from(self.now_us / 20_000_000).unwrap_or(0);
+        let home = (asks.first().map_or(0, |ask| ask.subject) + epoch) % regions;
+        let node = any - any % regions + home;
+        if node < nodes { node } else { home.min(nodes - 1) }
     }
 
     fn gap_us(&mut self) -> u64 {
@@ -172,6 +185,8 @@ impl World {
         (requests, reading): (&[Request<'_>], Reading),
     ) {
         caller.needs = needs.iter().map(|need| need.subject).collect();
+        let needed = caller.needs.clone();
+        self.adopt_all(process, &needed);
         let now = self.reading(process);
         // Those that are refused are not asked about again for a while.
         for ask in &caller.asks {
@@ -268,16 +283,16 @@ impl World {
             Some(_) => self.report.denied += 1,
             None => self.report.admitted += u64::from(c.admitted),
         }
-        let (number, subject) = (process.number, ask.subject);
+        let (number, home, subject) = (process.number, process.home, ask.subject);
         let Some(ghost) = process.ghosts.get_mut(&subject) else { return };
         if c.admitted && ask.cost > 0 {
             ghost.current.mine += ask.cost;
             let (owner, name) = ((number, ghost.life), (subject, ghost.sequence));
             let total = ghost.current.mine;
             if ghost.current.former.is_empty() {
-                self.truth.charge(name, owner, total, ask.limit);
+                self.homes.at_mut(home).truth.charge(name, owner, total, ask.limit);
             } else {
-                self.truth.carry(name, owner, total);
+                self.homes.at_mut(home).truth.carry(name, owner, total);
             }
             self.account(process, ask, c.reading);
         } else if !c.admitted && answer.denial() == Some(Denial::Limit) && ask.cost > 0 {
@@ -289,131 +304,10 @@ impl World {
         }
     }
 
-    /// What the verdict should have been, item by item.
-    fn judge(&mut self, process: &mut Process, caller: &Caller, c: &Concluded) {
-        let mut all = true;
-        for (at, (ask, answer)) in caller.asks.iter().zip(&c.answers).enumerate() {
-            let earlier = earlier(caller, c, at);
-            if answer.denial() == Some(Denial::Memory) {
-                all = false;
-                self.check_refused(process);
-                continue;
-            }
-            let Some(ghost) = process.ghosts.get_mut(&ask.subject) else { continue };
-            let elapsed_ms = ghost.place(c.reading, &mut Vec::new());
-            let (ghost, used) = (ghost.clone(), ghost.used(elapsed_ms) + earlier);
-            let fits = ask.limit > 0 && used + ask.cost <= ask.limit;
-            all &= fits;
-            if fits != answer.admitted() {
-                let oracle = if fits { "arithmetic" } else { "knowledge" };
-                let (number, ask) = (process.number, *ask);
-                self.broken(oracle, || {
-                    format!("process {number} knows of {used}, and admits {}: {ask:?}", !fits)
-                });
-            }
-            if !fits {
-                self.check_denial(process, &ghost, (*ask, earlier), elapsed_ms);
-            }
-            let remaining = ask.limit.saturating_sub(used + ask.cost);
-            if !caller.batch && fits && answer.remaining() != remaining {
-                let said = answer.remaining();
-                self.broken("arithmetic", || format!("{said} remaining instead of {remaining}"));
-            }
-            self.check_asked(process, &ghost, (*ask, answer), (c, elapsed_ms));
-        }
-        if all != c.admitted {
-            let admitted = c.admitted;
-            self.broken("atomicity", || format!("all fit: {all}, admitted: {admitted}"));
-        }
-    }
-
-    /// Whether an admission had to ask, and whether the answer owns up to what it does not know.
-    fn check_asked(
-        &mut self,
-        process: &Process,
-        ghost: &Ghost,
-        (ask, answer): (Ask, &Answer),
-        (c, elapsed_ms): (&Concluded, u64),
-    ) {
-        let now_ms = c.reading.monotonic_ms;
-        let terms = (ask.cost, ask.limit);
-        // Where a clock is behind its subject nothing elapses, and a new cell is warm for as long.
-        let passed_ms = now_ms.saturating_sub(ghost.turned_ms);
-        let elapsed_ms = if self.options.excuses { elapsed_ms } else { elapsed_ms.max(passed_ms) };
-        let fresh = ghost.is_fresh(terms, elapsed_ms, self.tuning.freshness.fresh_ms, now_ms);
-        let strict = ghost.is_strict(ask.limit, now_ms);
-        let jumps = self.options.faults.has(Fault::Step);
-        let number = process.number;
-        let excused = self.options.excuses && jumps && !strict;
-        if c.admitted && !c.asked && !answer.degraded() && (strict || !fresh) && !excused {
-            let oracle = if strict { "strict" } else { "freshness" };
-            self.broken(oracle, || format!("process {number} admits without asking: {ask:?}"));
-        }
-        // Not of a subject that was dropped while it waited, and is new again.
-        if c.in_vain && !answer.degraded() && answer.source() == Source::Region {
-            self.broken("degraded", || format!("process {number} did not hear of {ask:?}"));
-        }
-        let least_ms = match ghost.current.asked_ms {
-            Some(asked_ms) => now_ms.saturating_sub(asked_ms),
-            None => elapsed_ms,
-        };
-        // After a jump nothing counts as elapsed, and the age that is said is less than it is.
-        let jumped = self.options.excuses && jumps;
-        if answer.age_ms() < least_ms && !jumped {
-            let said_ms = answer.age_ms();
-            self.broken("age", || format!("{said_ms} ms old, in truth {least_ms} ms"));
-        }
-    }
-
-    /// A denial is right if the truth has no room either.
-    fn check_denial(
-        &mut self,
-        process: &Process,
-        ghost: &Ghost,
-        (ask, earlier): (Ask, u64),
-        elapsed_ms: u64,
-    ) {
-        let window_ms = self.specs.get(ask.subject).map_or(1, |spec| spec.window_ms);
-        let owner = (process.number, ghost.life);
-        let subject = ask.subject;
-        let current = self.most(subject, owner, &ghost.current, ghost.sequence);
-        let before = ghost.sequence.saturating_sub(1);
-        let previous = self.most(subject, owner, &ghost.previous, before);
-        let used = current + weigh(previous, window_ms, elapsed_ms) + earlier;
-        if ask.limit > 0 && used + ask.cost <= ask.limit {
-            let number = process.number;
-            self.broken("false denial", || {
-                format!("process {number} denies {ask:?}, and only {used} are used")
-            });
-        }
-    }
-
-    /// The overshoot accountant: after an admission, the truth is at most the limit and what the
-    /// others admitted that this process was not told.
-    fn account(&mut self, process: &mut Process, ask: Ask, reading: Reading) {
-        let Some(ghost) = process.ghosts.get_mut(&ask.subject) else { return };
-        let elapsed_ms = ghost.place(reading, &mut Vec::new());
-        let window_ms = self.specs.get(ask.subject).map_or(1, |spec| spec.window_ms);
-        let name = (ask.subject, ghost.sequence);
-        let before = (ask.subject, ghost.sequence.saturating_sub(1));
-        let (total, previous) = (self.truth.total(name), self.truth.total(before));
-        let known = ghost.current.mine + ghost.current.known;
-        let known_before = ghost.previous.mine + ghost.previous.known;
-        let untold = total.saturating_sub(known)
-            + weigh(previous.saturating_sub(known_before), window_ms, elapsed_ms)
-            + 1;
-        let used = total + weigh(previous, window_ms, elapsed_ms);
-        if used > ask.limit + untold {
-            self.broken("overshoot", || format!("{used} of {ask:?}, {untold} not told"));
-        }
-        let share = total.saturating_mul(1_000) / ask.limit.max(1);
-        self.report.worst_permille = self.report.worst_permille.max(share);
-    }
-
     /// Makes a ghost for a subject that was taken in, and moves those that are there.
-    fn seat(&mut self, process: &mut Process, subject: usize, reading: Reading) {
+    pub(crate) fn seat(&mut self, process: &mut Process, subject: usize, reading: Reading) {
         let Some(spec) = self.specs.get(subject) else { return };
-        let (number, window_ms) = (process.number, spec.window_ms);
+        let (number, home, window_ms) = (process.number, process.home, spec.window_ms);
         if !process.ghosts.contains_key(&subject) {
             let Ok(request) = spec.request(Ask { subject, limit: 1, cost: 0 }) else { return };
             let sequence = reading.unix_ms / window_ms;
@@ -433,7 +327,7 @@ impl World {
             self.rename(process, subject);
         }
         for (sequence, side) in gone {
-            self.leave(subject, owner, (sequence, side));
+            self.leave(home, (subject, owner), (sequence, side));
         }
         if turned && planted::is(Planted::RolloverReset) {
             self.reset_early(process, subject, sequence);
@@ -441,35 +335,30 @@ impl World {
     }
 
     /// A cell has left the sliding window.
-    fn leave(&mut self, subject: usize, owner: (u32, u64), (sequence, side): Gone) {
+    fn leave(
+        &mut self,
+        home: usize,
+        (subject, owner): (usize, (u32, u64)),
+        (sequence, side): Gone,
+    ) {
         let _ = side;
-        self.truth.end((subject, sequence), owner, End::Left);
+        self.homes.at_mut(home).truth.end((subject, sequence), owner, End::Left);
     }
 
     /// A clock jumped: what was admitted under the old names counts under the new ones.
     fn rename(&mut self, process: &Process, subject: usize) {
         let Some(ghost) = process.ghosts.get(&subject) else { return };
-        let owner = (process.number, ghost.life);
+        let (owner, home) = ((process.number, ghost.life), process.home);
+        let truth = &mut self.homes.at_mut(home).truth;
         let before = ghost.sequence.saturating_sub(1);
         let sides = [(ghost.sequence, &ghost.current), (before, &ghost.previous)];
         for (_, side) in sides {
             for name in &side.former {
-                self.truth.end((subject, *name), owner, End::Renamed);
+                truth.end((subject, *name), owner, End::Renamed);
             }
         }
         for (sequence, side) in sides {
-            self.truth.carry((subject, sequence), owner, side.mine);
+            truth.carry((subject, sequence), owner, side.mine);
         }
     }
-}
-
-/// What earlier items of a batch take from the same subject. One that was refused for want of
-/// memory takes nothing.
-fn earlier(caller: &Caller, c: &Concluded, at: usize) -> u64 {
-    let subject = caller.asks.get(at).map(|ask| ask.subject);
-    let before = caller.asks.iter().zip(&c.answers).take(at);
-    let same = before.filter(|(ask, answer)| {
-        Some(ask.subject) == subject && answer.denial() != Some(Denial::Memory)
-    });
-    same.map(|(ask, _)| ask.cost).sum()
 }

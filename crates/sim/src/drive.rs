@@ -27,6 +27,7 @@ impl World {
                 }
             }
         }
+        self.pump_abroad(process);
         let (node, number) = (process.node, process.number);
         if process.take_woken() {
             let at_us = self.now_us + self.scheduling.below(500);
@@ -44,6 +45,7 @@ impl World {
     /// Sends the calls that are to be made; the rest is left for later. At once, because they say
     /// how things stand now.
     pub(crate) fn flush(&mut self, process: &mut Process) -> Vec<CallId> {
+        self.touch(process);
         process.region.take_effects(&mut process.effects);
         let (mut rest, mut sent) = (Vec::new(), Vec::new());
         for effect in std::mem::take(&mut process.effects) {
@@ -108,7 +110,7 @@ impl World {
     }
 
     /// Whether something befalls a message.
-    fn strikes(&mut self, fault: Fault, permille: u64) -> bool {
+    pub(crate) fn strikes(&mut self, fault: Fault, permille: u64) -> bool {
         let strikes = permille > 0 && !self.healed && self.network.below(1_000) < permille;
         if strikes {
             self.report.count(fault);
@@ -117,7 +119,7 @@ impl World {
     }
 
     /// When a message arrives, if it does.
-    fn arrival(&mut self, node: usize, way: usize) -> Option<u64> {
+    pub(crate) fn arrival(&mut self, node: usize, way: usize) -> Option<u64> {
         let (low, high) = self.options.latency_us;
         let mut takes_us = self.network.between(low, high);
         if self.strikes(Fault::Delay, self.delay_permille) {
@@ -140,34 +142,42 @@ impl World {
         (!lost && link.cut_until_us <= now_us).then_some(at_us)
     }
 
-    fn is_cut(&self, node: usize) -> bool {
+    pub(crate) fn is_cut(&self, node: usize) -> bool {
         self.nodes.get(node).is_none_or(|node| node.cut_until_us > self.now_us)
+    }
+
+    /// Whether the store that a call is on its way to has ended, with the process that made it.
+    pub(crate) fn is_orphaned(&self, node: usize, number: u32) -> bool {
+        let process = self.nodes.get(node).and_then(|node| node.process.as_ref());
+        self.options.is_private() && process.is_none_or(|process| process.number != number)
     }
 
     /// A call arrives at the store.
     pub(crate) fn reach_store(&mut self, which: Which, call: Box<Call>, delayed: bool) {
         let (node, number, id) = which;
-        if self.is_cut(node) {
+        if self.is_cut(node) || self.is_orphaned(node, number) {
             return;
         }
         self.report.events += 1;
-        if self.store.away_until_us > self.now_us {
+        let home = self.home_of(node);
+        if self.homes.at(home).store.away_until_us > self.now_us {
             self.report.count(Fault::Away);
-            if self.store.away_answers {
+            if self.homes.at(home).store.away_answers {
                 let said = Err(StoreError::Unreachable("away".to_owned()));
                 self.answer(which, Answer { said, honest: None });
             }
             return;
         }
-        if self.store.slow_until_us > self.now_us && !delayed {
+        if self.homes.at(home).store.slow_until_us > self.now_us && !delayed {
             self.report.count(Fault::Slow);
-            let at_us = self.now_us + self.network.between(1, self.store.slow_ms * 1_000);
+            let most_us = self.homes.at(home).store.slow_ms * 1_000;
+            let at_us = self.now_us + self.network.between(1, most_us);
             self.queue.push(at_us, Event::ToStore { node, number, id, call, delayed: true });
             return;
         }
         let mut refused = None;
-        if self.store.refusals > 0 {
-            self.store.refusals -= 1;
+        if self.homes.at(home).store.refusals > 0 {
+            self.homes.at_mut(home).store.refusals -= 1;
             self.report.count(Fault::Refuse);
             // All of it, or one record.
             if call.call.records.len() < 2 || self.network.percent(50) {
@@ -181,11 +191,11 @@ impl World {
         let now_ms = self.now_ms();
         for (at, record) in call.call.records.iter().enumerate() {
             if refused != Some(at) {
-                self.apply(record, now_ms);
+                self.apply(home, record, now_ms);
             }
         }
-        let said = self.store.call(&call, refused, now_ms);
-        self.check_store(&call.call, &said.honest);
+        let said = self.homes.at_mut(home).store.call(&call, refused, now_ms);
+        self.check_store(home, &call.call, &said.honest);
         self.note(&[5, number.into(), said.reply.replies.len() as u64], || {
             format!("the store answers {id:?} of process {number}: {:?}", said.reply.replies)
         });
@@ -193,7 +203,7 @@ impl World {
     }
 
     /// Notes what the store is about to record.
-    fn apply(&mut self, record: &tidegate_convergence::Record, now_ms: u64) {
+    fn apply(&mut self, home: usize, record: &tidegate_convergence::Record, now_ms: u64) {
         let Some(subject) = self.digests.get(&record.subject).copied() else { return };
         let owner = (number_of(record.component.incarnation), record.component.life);
         let window_ms = self.specs.get(subject).map_or(0, |spec| spec.window_ms);
@@ -201,9 +211,10 @@ impl World {
         // Reckoned apart: three windows, and up to an eighth of one by the subject.
         let life_ms = 3 * window_ms + window_ms * u64::from(last) / 2_048;
         let times = (now_ms, life_ms);
-        self.truth.apply((subject, record.sequence), owner, record.total, times);
+        let truth = &mut self.homes.at_mut(home).truth;
+        truth.apply((subject, record.sequence), owner, record.total, times);
         let previous = (subject, record.sequence.saturating_sub(1));
-        self.truth.apply(previous, owner, record.previous_total, times);
+        truth.apply(previous, owner, record.previous_total, times);
     }
 
     fn answer(&mut self, (node, number, id): Which, answer: Answer) {
@@ -294,16 +305,32 @@ impl World {
 
     /// A process that was asked to stop ends when it is clean: after a tick, because what was
     /// admitted since the last one is not known to be dirty yet.
-    fn end_drain_if_clean(&mut self, node: usize, number: u32) {
+    pub(crate) fn end_drain_if_clean(&mut self, node: usize, number: u32) {
+        self.with_process(node, number, |world, process| world.drain_abroad(process));
         let slot = self.nodes.get_mut(node);
         let drained = slot.and_then(|node| {
             node.process.take_if(|process| {
                 let here = process.number == number && process.draining;
-                here && process.callers.is_empty() && process.region.is_clean()
+                let silent = process
+                    .abroad
+                    .as_ref()
+                    .is_none_or(|abroad| abroad.draining && abroad.globe.is_clean());
+                here && process.callers.is_empty() && process.region.is_clean() && silent
             })
         });
         if let Some(mut process) = drained {
             self.end_drain(&mut process);
+        }
+    }
+
+    /// What is recorded is said to the other regions next.
+    fn drain_abroad(&mut self, process: &mut Process) {
+        let ready = process.draining && process.callers.is_empty() && process.region.is_clean();
+        let now = self.reading(process).into();
+        if let Some(abroad) = process.abroad.as_mut().filter(|abroad| ready && !abroad.draining) {
+            abroad.draining = true;
+            abroad.globe.drain(&process.table, now);
+            self.pump_abroad(process);
         }
     }
 

@@ -5,7 +5,7 @@ use tidegate_convergence::Shard;
 use crate::node::Process;
 use crate::options::Fault;
 use crate::truth::End;
-use crate::world::{Event, World};
+use crate::world::{Event, Home, World};
 
 /// Something goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,25 +37,55 @@ pub(crate) enum Trouble {
         by_ms: i64,
     },
     Flush {
+        home: usize,
         shard: Shard,
     },
     Snapshot {
+        home: usize,
         shard: Shard,
     },
     Failover {
+        home: usize,
         shard: Shard,
     },
-    Evict,
+    Evict {
+        home: usize,
+    },
     Refuse {
+        home: usize,
         calls: u32,
     },
     Slow {
+        home: usize,
         for_us: u64,
         by_ms: u64,
     },
     Away {
+        home: usize,
         for_us: u64,
         answers: bool,
+    },
+    /// The global store is away.
+    Outage {
+        for_us: u64,
+        answers: bool,
+    },
+    /// A replica of the global store stands still from now on.
+    Standby,
+    /// It takes over.
+    Rewind,
+    /// Imports read it.
+    Lag {
+        for_us: u64,
+    },
+    Sever {
+        node: usize,
+        for_us: u64,
+    },
+    /// The leader of a region stands still, or is killed.
+    Behead {
+        home: usize,
+        paused_us: Option<u64>,
     },
 }
 
@@ -74,7 +104,8 @@ impl World {
                 continue;
             }
             // Long runs have more of everything.
-            let most = 1 + self.options.safety_ms / 6_000;
+            let each_ms = if self.homes.len() > 1 { 20_000 } else { 6_000 };
+            let most = 1 + self.options.safety_ms / each_ms;
             for _ in 0..self.faults.between(1, most.max(2)) {
                 self.schedule_trouble(fault);
             }
@@ -92,6 +123,7 @@ impl World {
     fn schedule_trouble(&mut self, fault: Fault) {
         let at_us = self.faults.below(self.options.safety_ms * 1_000);
         let node = self.faults.index(self.nodes.len());
+        let home = self.home_of(node);
         let shard =
             Shard(u16::try_from(self.faults.below(self.options.shards.into())).unwrap_or(0));
         let chance = &mut self.faults;
@@ -104,24 +136,41 @@ impl World {
                 let by_ms = chance.skewed(10, 200_000).cast_signed();
                 Trouble::Step { node, by_ms: if chance.percent(50) { by_ms } else { -by_ms } }
             }
-            Fault::Flush => Trouble::Flush { shard },
+            Fault::Flush => Trouble::Flush { home, shard },
             Fault::Failover => {
                 let lag_us = chance.skewed(1_000, 2_000_000);
-                let snapshot = Event::Trouble(Trouble::Snapshot { shard });
+                let snapshot = Event::Trouble(Trouble::Snapshot { home, shard });
                 self.queue.push(at_us.saturating_sub(lag_us), snapshot);
-                Trouble::Failover { shard }
+                Trouble::Failover { home, shard }
             }
-            Fault::Evict => Trouble::Evict,
+            Fault::Evict => Trouble::Evict { home },
             Fault::Refuse => {
-                Trouble::Refuse { calls: u32::try_from(chance.skewed(1, 8)).unwrap_or(1) }
+                Trouble::Refuse { home, calls: u32::try_from(chance.skewed(1, 8)).unwrap_or(1) }
             }
             Fault::Slow => {
                 let (for_us, by_ms) = (chance.skewed(50_000, 5_000_000), chance.skewed(2, 3_000));
-                Trouble::Slow { for_us, by_ms }
+                Trouble::Slow { home, for_us, by_ms }
             }
             Fault::Away => {
                 let for_us = chance.skewed(50_000, 8_000_000);
-                Trouble::Away { for_us, answers: chance.percent(50) }
+                Trouble::Away { home, for_us, answers: chance.percent(50) }
+            }
+            Fault::Outage => {
+                let for_us = chance.skewed(100_000, 20_000_000);
+                Trouble::Outage { for_us, answers: chance.percent(50) }
+            }
+            Fault::Rewind | Fault::Lag => {
+                let behind_us = chance.skewed(20_000, 10_000_000);
+                let for_us = chance.skewed(100_000, 15_000_000);
+                let standby = Event::Trouble(Trouble::Standby);
+                self.queue.push(at_us.saturating_sub(behind_us), standby);
+                if fault == Fault::Lag { Trouble::Lag { for_us } } else { Trouble::Rewind }
+            }
+            Fault::Sever => Trouble::Sever { node, for_us: chance.skewed(50_000, 30_000_000) },
+            Fault::Behead => {
+                let for_us = chance.skewed(50_000, 8_000_000);
+                let paused_us = chance.percent(50).then_some(for_us);
+                Trouble::Behead { home, paused_us }
             }
             // These happen to single messages, requests or clocks.
             _ => return,
@@ -155,9 +204,19 @@ impl World {
             Trouble::Step { node, by_ms } => {
                 self.report.count(Fault::Step);
                 if let Some(node) = self.nodes.get_mut(node) {
-                    node.offset_ms = node.offset_ms.saturating_add(by_ms);
+                    (node.offset_ms, node.stepped) = (node.offset_ms.saturating_add(by_ms), true);
                 }
             }
+            Trouble::Sever { node, for_us } => {
+                self.report.count(Fault::Sever);
+                if let Some(node) = self.nodes.get_mut(node) {
+                    node.severed_until_us = node.severed_until_us.max(now_us + for_us);
+                }
+            }
+            Trouble::Outage { .. } | Trouble::Standby | Trouble::Rewind | Trouble::Lag { .. } => {
+                self.trouble_abroad(trouble);
+            }
+            Trouble::Behead { home, paused_us } => self.behead(home, paused_us),
             Trouble::Crash { node } => self.crash(node),
             Trouble::Kill { node, number } => self.kill(node, number),
             Trouble::Drain { node } => self.begin_drain(node),
@@ -165,15 +224,66 @@ impl World {
             Trouble::Flush { .. } | Trouble::Snapshot { .. } | Trouble::Failover { .. } => {
                 self.lose(trouble);
             }
-            Trouble::Evict => self.evict(),
-            Trouble::Refuse { calls } => self.store.refusals += calls,
-            Trouble::Slow { for_us, by_ms } => {
-                (self.store.slow_until_us, self.store.slow_ms) = (now_us + for_us, by_ms);
+            Trouble::Evict { home } => self.evict(home),
+            Trouble::Refuse { home, calls } => self.homes.at_mut(home).store.refusals += calls,
+            Trouble::Slow { home, for_us, by_ms } => {
+                let store = &mut self.homes.at_mut(home).store;
+                (store.slow_until_us, store.slow_ms) = (now_us + for_us, by_ms);
             }
-            Trouble::Away { for_us, answers } => {
-                self.store.away_until_us = now_us + for_us;
-                self.store.away_answers = answers;
+            Trouble::Away { home, for_us, answers } => {
+                let store = &mut self.homes.at_mut(home).store;
+                (store.away_until_us, store.away_answers) = (now_us + for_us, answers);
             }
+        }
+    }
+
+    /// Something befalls the global store.
+    fn trouble_abroad(&mut self, trouble: Trouble) {
+        let now_us = self.now_us;
+        let Some(database) = &mut self.database else { return };
+        match trouble {
+            Trouble::Outage { for_us, answers } => {
+                (database.away_until_us, database.away_answers) = (now_us + for_us, answers);
+            }
+            Trouble::Standby => {
+                database.standby = Some(database.memory.clone());
+            }
+            Trouble::Rewind => {
+                // Registrations are lost as rows are.
+                if let Some(memory) = database.standby.take() {
+                    database.memory = memory;
+                    database.epoch += 1;
+                    self.report.count(Fault::Rewind);
+                }
+            }
+            Trouble::Lag { for_us } => {
+                if let Some(memory) = database.standby.take() {
+                    database.replica = Some(memory);
+                    database.lags_until_us = now_us + for_us;
+                    self.report.count(Fault::Lag);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The process that leads a region stands still, or is killed.
+    fn behead(&mut self, home: usize, paused_us: Option<u64>) {
+        let leader = (0..self.nodes.len()).filter(|node| self.home_of(*node) == home).find(|at| {
+            let process = self.nodes.get(*at).and_then(|node| node.process.as_ref());
+            process.is_some_and(|process| {
+                let now = self.reading(process).into();
+                process.abroad.as_ref().is_some_and(|abroad| abroad.globe.counts(now).leads > 0)
+            })
+        });
+        let Some(leader) = leader else { return };
+        self.report.count(Fault::Behead);
+        let now_us = self.now_us;
+        match (paused_us, self.nodes.get_mut(leader)) {
+            (Some(for_us), Some(node)) => {
+                node.paused_until_us = node.paused_until_us.max(now_us + for_us);
+            }
+            _ => self.crash(leader),
         }
     }
 
@@ -204,10 +314,11 @@ impl World {
     }
 
     fn bury(&mut self, process: &Process, end: End) {
+        let truth = &mut self.homes.at_mut(process.home).truth;
         for (subject, ghost) in &process.ghosts {
             let owner = (process.number, ghost.life);
-            self.truth.end((*subject, ghost.sequence), owner, end);
-            self.truth.end((*subject, ghost.sequence.saturating_sub(1)), owner, end);
+            truth.end((*subject, ghost.sequence), owner, end);
+            truth.end((*subject, ghost.sequence.saturating_sub(1)), owner, end);
         }
     }
 
@@ -227,13 +338,18 @@ impl World {
     /// A process that was asked to stop ends when nothing is left to tell.
     pub(crate) fn end_drain(&mut self, process: &mut Process) {
         self.verify_all(process);
-        let number = process.number;
+        let (number, now) = (process.number, self.reading(process).into());
+        if let Some(abroad) = &mut process.abroad {
+            abroad.globe.release(now);
+            self.pump_abroad(process);
+            self.check_last_words(process);
+        }
         self.note(&[3], || format!("process {number} is drained"));
         for (subject, ghost) in &process.ghosts {
             let owner = (number, ghost.life);
             let sides = [(ghost.sequence, &ghost.current), (ghost.sequence - 1, &ghost.previous)];
             for (sequence, side) in sides {
-                let cell = self.truth.cells.get(&(*subject, sequence));
+                let cell = self.homes.at(process.home).truth.cells.get(&(*subject, sequence));
                 let part = cell.and_then(|cell| cell.parts.iter().find(|part| part.owner == owner));
                 let applied = part.map_or(0, |part| part.applied);
                 if part.is_none_or(|part| !part.carried) && applied < side.mine {
@@ -259,31 +375,34 @@ impl World {
             }
         };
         match trouble {
-            Trouble::Flush { shard } => {
+            Trouble::Flush { home, shard } => {
                 self.report.count(Fault::Flush);
-                self.store.memory.flush(shard);
-                self.truth.lose(of(shard), false);
-                self.allow_losses(shard, 1);
+                let Home { store, truth } = self.homes.at_mut(home);
+                store.memory.flush(shard);
+                truth.lose(of(shard), false);
+                self.allow_losses((home, shard), 1);
             }
-            Trouble::Snapshot { shard } => {
-                let held = self.truth.cells.iter().map(|(name, cell)| (*name, cell.expires_ms));
-                let copy = (self.store.memory.clone(), held.collect());
-                self.store.replicas.insert(shard, copy);
+            Trouble::Snapshot { home, shard } => {
+                let Home { store, truth } = self.homes.at_mut(home);
+                let held = truth.cells.iter().map(|(name, cell)| (*name, cell.expires_ms));
+                let copy = (store.memory.clone(), held.collect());
+                store.replicas.insert(shard, copy);
             }
-            Trouble::Failover { shard } => {
-                let Some((replica, expiries)) = self.store.replicas.remove(&shard) else { return };
+            Trouble::Failover { home, shard } => {
+                let Home { store, truth } = self.homes.at_mut(home);
+                let Some((replica, expiries)) = store.replicas.remove(&shard) else { return };
                 self.report.count(Fault::Failover);
-                self.store.memory.fail_over(shard, &replica);
-                self.truth.lose(of(shard), false);
+                store.memory.fail_over(shard, &replica);
+                truth.lose(of(shard), false);
                 for (name, expires_ms) in expiries.into_iter().filter(|(name, _)| of(shard)(*name))
                 {
-                    if let Some(cell) = self.truth.cells.get_mut(&name) {
+                    if let Some(cell) = truth.cells.get_mut(&name) {
                         cell.expires_ms = expires_ms;
                     }
                 }
                 // A replica from before the shard had its token shows it twice: once by another
                 // token, once by another server.
-                self.allow_losses(shard, 2);
+                self.allow_losses((home, shard), 2);
             }
             _ => {}
         }
@@ -291,20 +410,22 @@ impl World {
 
     /// One loss, one resend: whoever notices more is mistaken. One that never heard of the shard,
     /// and then hears what was said before and after in the wrong order, sees the loss once more.
-    fn allow_losses(&mut self, shard: Shard, losses: u64) {
-        for process in self.nodes.iter_mut().filter_map(|node| node.process.as_mut()) {
+    fn allow_losses(&mut self, (home, shard): (usize, Shard), losses: u64) {
+        let all = self.nodes.iter_mut().filter_map(|node| node.process.as_mut());
+        for process in all.filter(|process| process.home == home) {
             let strange = !process.shards_met.contains(&shard);
             process.losses_max += losses + u64::from(strange);
         }
     }
 
     /// The store loses one cell.
-    fn evict(&mut self) {
-        let names: Vec<_> = self.store.memory.names().collect();
+    fn evict(&mut self, home: usize) {
+        let names: Vec<_> = self.homes.at(home).store.memory.names().collect();
         let Some(name) = self.faults.of(&names) else { return };
         self.report.count(Fault::Evict);
-        self.store.memory.evict(name);
+        let Home { store, truth } = self.homes.at_mut(home);
+        store.memory.evict(name);
         let Some(subject) = self.digests.get(&name.subject).copied() else { return };
-        self.truth.lose(|lost| lost == (subject, name.sequence), true);
+        truth.lose(|lost| lost == (subject, name.sequence), true);
     }
 }

@@ -10,6 +10,8 @@ pub(crate) struct Side {
     pub(crate) mine: u64,
     /// What it was told of the others.
     pub(crate) known: u64,
+    /// What it was told that other regions published.
+    pub(crate) foreign: u64,
     /// What it was told that the store holds of it.
     pub(crate) acked: u64,
     /// The largest sum it was told.
@@ -45,6 +47,8 @@ pub(crate) struct Ghost {
     strict_limit: u64,
     /// After a read that failed: until when the region is not asked again.
     pub(crate) retry_ms: u64,
+    /// What other regions publish of it is told to the table at once.
+    pub(crate) adopted: bool,
 }
 
 /// A reading of both clocks.
@@ -73,6 +77,7 @@ impl Ghost {
             strict_until_ms: 0,
             strict_limit: 0,
             retry_ms: 0,
+            adopted: false,
         }
     }
 
@@ -138,8 +143,7 @@ impl Ghost {
 
     /// What the sliding window holds, as far as the process was told.
     pub(crate) fn used(&self, elapsed_ms: u64) -> u64 {
-        let current = self.current.mine + self.current.known;
-        current + weigh(self.previous.mine + self.previous.known, self.window_ms, elapsed_ms)
+        self.current.view() + weigh(self.previous.view(), self.window_ms, elapsed_ms)
     }
 
     /// The side that a question of this era was about, if it still counts under the same name.
@@ -153,6 +157,11 @@ impl Ghost {
         } else {
             None
         }
+    }
+
+    /// Whether it concerns other regions.
+    pub(crate) const fn is_long(&self) -> bool {
+        self.window_ms >= crate::abroad::WINDOW_MIN_MS
     }
 
     /// A request was denied although a cost of 1 was asked for: admissions are checked for one
@@ -184,6 +193,11 @@ impl Ghost {
 }
 
 impl Side {
+    /// What is used, as far as the process was told.
+    pub(crate) const fn view(&self) -> u64 {
+        self.mine + self.known + self.foreign
+    }
+
     /// An answer: the sum and the own total that a store reported.
     pub(crate) fn hear(&mut self, sum: u64, recorded: u64) {
         self.known = self.known.max(sum.saturating_sub(recorded));

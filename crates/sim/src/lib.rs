@@ -1,15 +1,19 @@
-//! The world in one thread: processes, a regional store and a network, all from one seed.
+//! The world in one thread: processes, their stores and a network, all from one seed.
 //!
 //! The processes are production code: [`tidegate_limiter::Table`] decides,
 //! [`tidegate_convergence::Region`] converses, [`tidegate_convergence::MemoryRegion`] records.
+//! Half of the seeds have several regions: there [`tidegate_convergence::Globe`] speaks with the
+//! others through one [`tidegate_convergence::MemoryGlobe`].
 //! Time, chance, the network and what goes wrong are simulated, so a run is a function of its seed:
 //! the same seed gives the same trace, and a failure is repeated by its number.
 //!
 //! 1. [`Options`]: what a seed expands into.
 //! 2. [`World`]: the events. Traffic and faults, then everything is mended, then an audit.
 //! 3. `ghost`, `truth`: what should be, reckoned apart from the production code.
-//! 4. `oracles`, `audit`: the comparison, after every event and at the end.
+//! 4. `abroad`: what a process says to other regions and hears of them.
+//! 5. `oracles`, `audit`: the comparison, after every event and at the end.
 
+mod abroad;
 mod audit;
 #[cfg(feature = "planted")]
 pub mod canaries;
@@ -18,6 +22,7 @@ mod decide;
 mod drive;
 mod faults;
 mod ghost;
+mod judge;
 mod node;
 mod options;
 mod oracles;

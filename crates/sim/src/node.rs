@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tidegate_convergence::{CallId, Effect, Region, Shard, ShardCall, Tuning, Waiter};
 use tidegate_limiter::{Now, Options as TableOptions, Seed, Table, Ticket, Wake};
 
+use crate::abroad::Abroad;
 use crate::chance::mix;
 use crate::ghost::{Ghost, Reading};
 use crate::options::Options;
@@ -17,11 +18,16 @@ pub(crate) const START_MS: u64 = 1_700_000_040_000;
 /// Where processes run, one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Node {
-    pub(crate) process: Option<Process>,
+    /// In a box: it is lent to whatever happens to it.
+    pub(crate) process: Option<Box<Process>>,
     /// How far its wall clock is from the truth.
     pub(crate) offset_ms: i64,
     pub(crate) cut_until_us: u64,
     pub(crate) paused_until_us: u64,
+    /// Until when it is cut off from the global store.
+    pub(crate) severed_until_us: u64,
+    /// Its wall clock has jumped.
+    pub(crate) stepped: bool,
     /// When the last message of this connection arrives, there and here.
     pub(crate) arrivals_us: [u64; 2],
 }
@@ -75,8 +81,12 @@ pub(crate) struct Call {
 pub(crate) struct Process {
     pub(crate) number: u32,
     pub(crate) node: usize,
+    /// Which region it is of.
+    pub(crate) home: usize,
     pub(crate) table: Table,
     pub(crate) region: Region,
+    /// Its conversation with other regions, if there are any.
+    pub(crate) abroad: Option<Abroad>,
     pub(crate) effects: Vec<Effect>,
     pub(crate) callers: BTreeMap<Waiter, Caller>,
     pub(crate) calls: BTreeMap<CallId, Call>,
@@ -106,11 +116,14 @@ impl Process {
             .with_freshness(tuning.freshness)
             .with_wake(wake);
         let incarnation = u128::from(number + 1) << 64 | u128::from(chance);
+        let home = node % options.regions.max(1);
         Self {
             number,
             node,
+            home,
             table: Table::new(table, Seed::from_bytes(bytes)),
             region: Region::new(tuning, incarnation, options.shards),
+            abroad: Abroad::new(options, home, incarnation),
             effects: Vec::new(),
             callers: BTreeMap::new(),
             calls: BTreeMap::new(),

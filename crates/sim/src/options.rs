@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tidegate_convergence::Tuning;
+use tidegate_convergence::{GlobeTuning, Tuning};
 
 use crate::chance::Chance;
 
@@ -46,11 +46,31 @@ pub enum Fault {
     Flood,
     /// Callers go away while they wait.
     Leave,
+    /// The global store is away.
+    Outage,
+    /// The global store fails over, and its last rows are lost.
+    Rewind,
+    /// Imports read a replica that lags.
+    Lag,
+    /// Rows become visible late, or never.
+    Late,
+    /// The global store answers with an error, once each time: a deadlock, a lock.
+    Busy,
+    /// The global store refuses rows that hold a certain subject.
+    Poison,
+    /// Calls to the global store are lost, before or after they are done.
+    Vanish,
+    /// A node is cut off from the global store.
+    Sever,
+    /// The process that leads its region is killed, or stands still.
+    Behead,
+    /// A region has the name of another.
+    Namesake,
 }
 
 impl Fault {
     /// All kinds.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 28] = [
         Self::Loss,
         Self::Duplicate,
         Self::Reorder,
@@ -69,7 +89,26 @@ impl Fault {
         Self::Away,
         Self::Flood,
         Self::Leave,
+        Self::Outage,
+        Self::Rewind,
+        Self::Lag,
+        Self::Late,
+        Self::Busy,
+        Self::Poison,
+        Self::Vanish,
+        Self::Sever,
+        Self::Behead,
+        Self::Namesake,
     ];
+
+    /// Those that befall one region as well as several.
+    const REGIONAL: usize = 18;
+
+    /// Those that can strike.
+    fn all(global: bool) -> &'static [Self] {
+        let (regional, _) = Self::ALL.split_at(Self::REGIONAL);
+        if global { &Self::ALL } else { regional }
+    }
 
     /// Its name on a command line.
     #[must_use]
@@ -154,7 +193,15 @@ pub struct Kind {
 pub struct Options {
     /// The seed of all chance in the run.
     pub seed: u64,
-    /// Nodes of the region.
+    /// Regions. Where there are several, there is a global store.
+    pub regions: usize,
+    /// How many a region thinks there may be.
+    pub regions_max: u16,
+    /// Each region is one node, whose store ends with its process.
+    pub private: bool,
+    /// How regions speak with each other.
+    pub globe: GlobeTuning,
+    /// Nodes of all regions together, dealt to them in turn.
     pub nodes: usize,
     /// Shards of the store.
     pub shards: u16,
@@ -193,29 +240,46 @@ impl Options {
     #[must_use]
     pub fn of(seed: u64) -> Self {
         let mut chance = Chance::new(seed, "options");
-        let faults = Fault::ALL.into_iter().fold(Faults::default(), |faults, fault| {
-            if chance.percent(50) { faults.with(fault) } else { faults }
+        let global = chance.percent(50);
+        let all = Fault::all(global);
+        let faults = all.iter().fold(Faults::default(), |faults, fault| {
+            if chance.percent(50) { faults.with(*fault) } else { faults }
         });
         // One run in eight is without any fault, one in eight has exactly one.
         let faults = match chance.below(8) {
             0 => Faults::default(),
-            1 => chance.of(&Fault::ALL).map_or(faults, |one| Faults::default().with(one)),
+            1 => chance.of(all).map_or(faults, |one| Faults::default().with(one)),
             _ => faults,
         };
-        let subjects = chance.between(2, 8);
-        let kinds = (0..subjects).map(|n| kind(&mut chance, n == 0)).collect();
+        let subjects = if global { chance.between(2, 5) } else { chance.between(2, 8) };
+        let kinds = (0..subjects).map(|n| kind(&mut chance, n == 0, global)).collect();
         let latency_us =
             chance.of(&[(100, 800), (200, 3_000), (1_000, 12_000)]).unwrap_or((200, 3_000));
         let traffic = chance.of(&[Traffic::Steady, Traffic::Burst, Traffic::Boundary]);
         let flood = faults.has(Fault::Flood);
         let table_bytes = usize::try_from(chance.skewed(12_000, 48_000)).unwrap_or(12_000);
+        let regions = if global { chance.between(2, 4) } else { 1 };
+        let most = if global { 3 * regions } else { 6 };
+        let nodes = chance.between(regions, most);
+        let private = global && chance.below(6) == 0;
+        let nodes = if private { regions } else { nodes };
+        let (requests, safety_ms) = if global {
+            (chance.between(600, 1_600), chance.between(60_000, 150_000))
+        } else {
+            (chance.between(2_300, 3_800), chance.between(15_000, 45_000))
+        };
+        let regions_max = regions + chance.of(&[0, 2, 6]).unwrap_or(0);
         Self {
             seed,
-            nodes: usize::try_from(chance.between(1, 6)).unwrap_or(1),
+            regions: usize::try_from(regions).unwrap_or(1),
+            regions_max: u16::try_from(regions_max).unwrap_or(10),
+            private,
+            globe: globe_tuning(&mut chance),
+            nodes: usize::try_from(nodes).unwrap_or(1),
             shards: u16::try_from(chance.between(1, 3)).unwrap_or(1),
             kinds,
-            requests: chance.between(2_300, 3_800),
-            safety_ms: chance.between(15_000, 45_000),
+            requests,
+            safety_ms,
             traffic: traffic.unwrap_or(Traffic::Steady),
             batch_percent: chance.of(&[0, 5, 30]).unwrap_or(0),
             second_limit_percent: chance.of(&[0, 0, 20]).unwrap_or(0),
@@ -229,6 +293,12 @@ impl Options {
         }
     }
 
+    /// Whether the store of each process is its own. A run that was cut down may have more nodes.
+    #[must_use]
+    pub const fn is_private(&self) -> bool {
+        self.private && self.regions > 1 && self.nodes <= self.regions
+    }
+
     /// The command that repeats the run.
     #[must_use]
     pub fn command(&self) -> String {
@@ -239,6 +309,7 @@ impl Options {
                 line.push_str(&format!(" --{name} {value}"));
             }
         };
+        add(self.regions != full.regions, "regions", self.regions.to_string());
         add(self.nodes != full.nodes, "nodes", self.nodes.to_string());
         add(self.kinds != full.kinds, "subjects", self.kinds.len().to_string());
         add(self.requests != full.requests, "requests", self.requests.to_string());
@@ -267,7 +338,31 @@ fn tuning(chance: &mut Chance) -> Tuning {
     Tuning { call_records_max, replays_in_flight_max, refreshes_in_flight_max, ..shipped }
 }
 
-fn kind(chance: &mut Chance, first: bool) -> Kind {
+/// In one run of eight the RFC's rule; in one of three, everything that is kept short is.
+fn globe_tuning(chance: &mut Chance) -> GlobeTuning {
+    let rfc = chance.below(8) == 0;
+    let shipped = if rfc { GlobeTuning::rfc() } else { GlobeTuning::default() };
+    if chance.below(3) > 0 {
+        return shipped;
+    }
+    GlobeTuning {
+        repeat_counters_min: chance.between(1, 10),
+        repeat_ms: 5_000,
+        gap_ms: 20_000,
+        grace_ms: 50_000,
+        rows_max: usize::try_from(chance.between(3, 12)).unwrap_or(3),
+        ..shipped
+    }
+}
+
+fn kind(chance: &mut Chance, first: bool, global: bool) -> Kind {
+    if global {
+        // Short windows stay in their region.
+        let all = [60_000, 60_000, 60_000, 120_000, 300_000, 10_000];
+        let windows = if first { &[60_000, 60_000, 120_000][..] } else { &all[..] };
+        let limit = chance.of(&[3, 10, 30, 100, 1_000]).unwrap_or(10);
+        return Kind { window_ms: chance.of(windows).unwrap_or(60_000), limit };
+    }
     // The first subject has a long window, so that its cells still count in the audit, and a small
     // limit, so that something is denied.
     let (windows, limits): (&[u64], &[u64]) = if first {
@@ -281,7 +376,9 @@ fn kind(chance: &mut Chance, first: bool) -> Kind {
 impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed {}", self.seed)?;
-        writeln!(f, "nodes {}, shards {}, {:?} traffic", self.nodes, self.shards, self.traffic)?;
+        let Self { regions, regions_max, nodes, shards, traffic, .. } = self;
+        writeln!(f, "regions {regions} of {regions_max}, nodes {nodes}, shards {shards}")?;
+        writeln!(f, "{traffic:?} traffic, stores of their own: {}", self.private)?;
         for (at, kind) in self.kinds.iter().enumerate() {
             writeln!(f, "subject {at}: limit {} per {} ms", kind.limit, kind.window_ms)?;
         }
@@ -298,6 +395,10 @@ impl fmt::Display for Options {
             f,
             "{call_records_max} records in a call, {replays_in_flight_max} replays at once"
         )?;
+        let GlobeTuning { rule, repeat_counters_min, rows_max, .. } = self.globe;
+        if *regions > 1 {
+            writeln!(f, "{rule:?}, repeats from {repeat_counters_min}, {rows_max} rows at once")?;
+        }
         writeln!(f, "late readings: {}", self.late_readings)?;
         write!(f, "faults: {}", self.faults)
     }

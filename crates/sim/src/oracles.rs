@@ -6,7 +6,7 @@ use crate::ghost::Side;
 use crate::node::{Ask, Call, Process, number_of};
 use crate::options::Fault;
 use crate::truth::{End, Owner};
-use crate::world::World;
+use crate::world::{Home, World};
 
 /// Calls a shard may have under way that nobody waits for and that carry nothing: one a second, or
 /// one each 50 ms while it is suspected, each for two seconds.
@@ -31,7 +31,7 @@ impl World {
             let clean = side.acked >= side.mine;
             let (mine, acked) = (side.mine, side.acked);
             let end = if clean { End::Evicted } else { End::Left };
-            self.truth.end((subject, sequence), owner, end);
+            self.homes.at_mut(process.home).truth.end((subject, sequence), owner, end);
             if !clean && !expired {
                 self.broken("eviction", || {
                     format!("process {number} drops subject {subject}: {acked} of {mine} recorded")
@@ -80,18 +80,22 @@ impl World {
             return;
         };
         let Ok(request) = spec.request(Ask { subject, limit: 1, cost: 0 }) else { return };
-        let owner = (process.number, ghost.life);
         let mut wrong = None;
         let sides = [(ghost.sequence, &ghost.current), (ghost.sequence - 1, &ghost.previous)];
         for (sequence, side) in sides {
             let Some(cell) = process.table.cell(request.subject(), sequence) else { continue };
             let (mine, peers, claimed) = (cell.mine(), cell.peers(), cell.claimed());
             let view = claimed + peers + cell.foreign();
-            let most = self.most(subject, owner, side, sequence);
-            if view > most || cell.confirmed() > self.most_of_all(subject, side, sequence) {
+            let most = self.most((process, subject), side, sequence);
+            if view > most
+                || cell.confirmed() > self.most_of_all((process.home, subject), side, sequence)
+            {
                 let confirmed = cell.confirmed();
                 let what = format!("view {view}, confirmed {confirmed}, truth {most}");
                 wrong = wrong.or(Some(("view above truth", what)));
+            } else if cell.foreign() > self.most_foreign((process, subject), side, sequence) {
+                let what = format!("foreign {} is more than others used", cell.foreign());
+                wrong = wrong.or(Some(("foreign above truth", what)));
             } else if !self.options.inside {
             } else if (mine, claimed) != (side.mine, side.mine) {
                 let what = format!("mine {mine}, claimed {claimed}, admitted {}", side.mine);
@@ -99,6 +103,9 @@ impl World {
             } else if peers != side.known {
                 let what = format!("peers {peers}, told {}", side.known);
                 wrong = wrong.or(Some(("knowledge", what)));
+            } else if cell.foreign() != side.foreign {
+                let what = format!("foreign {}, told {}", cell.foreign(), side.foreign);
+                wrong = wrong.or(Some(("foreign", what)));
             } else if cell.acked() > side.acked {
                 let what = format!("acked {}, recorded {}", cell.acked(), side.acked);
                 wrong = wrong.or(Some(("acknowledgement", what)));
@@ -112,16 +119,42 @@ impl World {
 
     /// The most that a process can know of a cell: what it admitted, and what the others admitted
     /// under any name the cell had.
-    pub(crate) fn most(&self, subject: usize, owner: Owner, side: &Side, sequence: u64) -> u64 {
+    pub(crate) fn most(
+        &self,
+        (process, subject): (&Process, usize),
+        side: &Side,
+        sequence: u64,
+    ) -> u64 {
+        let truth = &self.homes.at(process.home).truth;
+        let life = process.ghosts.get(&subject).map_or(0, |ghost| ghost.life);
+        let owner: Owner = (process.number, life);
         let others = side.names(sequence).map(|name| {
             let name = (subject, name);
-            self.truth.total(name).saturating_sub(self.truth.amount(name, owner))
+            // A clock that stepped back leads a process to cells that it has been in before: what
+            // it admitted then comes back to it as something that its region has published.
+            let own = truth.amount(name, owner);
+            let again = own > side.mine || truth.is_carried(name, owner);
+            let own = if again { 0 } else { own };
+            let near = truth.total(name).saturating_sub(own);
+            let (far, former) = self.elsewhere(process, name);
+            // What a store held that ended with its process is in nobody's but that number.
+            let near = if self.options.is_private() { near.max(former) } else { near + former };
+            (near, far)
         });
-        side.mine + others.max().unwrap_or(0)
+        let (near, far) =
+            others.fold((0, 0), |most: (u64, u64), name| (most.0.max(name.0), most.1.max(name.1)));
+        side.mine + near + far
     }
 
-    fn most_of_all(&self, subject: usize, side: &Side, sequence: u64) -> u64 {
-        side.names(sequence).map(|name| self.truth.total((subject, name))).max().unwrap_or(0)
+    /// The most that was published of it under other numbers than the own.
+    fn most_foreign(&self, (process, subject): (&Process, usize), side: &Side, at: u64) -> u64 {
+        let names = side.names(at).map(|name| self.elsewhere(process, (subject, name)));
+        names.map(|(far, former)| far + former).max().unwrap_or(0)
+    }
+
+    fn most_of_all(&self, (home, subject): (usize, usize), side: &Side, sequence: u64) -> u64 {
+        let truth = &self.homes.at(home).truth;
+        side.names(sequence).map(|name| truth.total((subject, name))).max().unwrap_or(0)
     }
 
     /// A call says what was admitted.
@@ -147,19 +180,21 @@ impl World {
     }
 
     /// The store holds what was recorded: never more, and less only if it lost something.
-    pub(crate) fn check_store(&mut self, call: &ShardCall, honest: &ShardReply) {
+    pub(crate) fn check_store(&mut self, home: usize, call: &ShardCall, honest: &ShardReply) {
         for (record, reply) in call.records.iter().zip(&honest.replies) {
             let Some(subject) = self.digests.get(&record.subject).copied() else { continue };
             let Some(reply) = reply else { continue };
             let before = record.sequence.saturating_sub(1);
             for (sequence, reply) in [(record.sequence, reply.current), (before, reply.previous)] {
-                let Some(cell) = self.truth.cells.get(&(subject, sequence)) else {
+                let truth = &mut self.homes.at_mut(home).truth;
+                let Some(cell) = truth.cells.get_mut(&(subject, sequence)) else {
                     if reply.sum > 0 {
                         let sum = reply.sum;
                         self.broken("inflation", || format!("{sum} in a cell of nobody"));
                     }
                     continue;
                 };
+                cell.peak = cell.peak.max(reply.sum);
                 let (sum, total, applied) = (reply.sum, cell.total(), cell.applied());
                 if sum > total || sum > applied || !cell.lossy && sum < applied {
                     let oracle = if sum < applied { "store" } else { "inflation" };
@@ -210,10 +245,11 @@ impl World {
             self.broken("losses", || format!("process {number} saw {seen} losses of {were}"));
         }
         let now_ms = self.now_ms();
-        let stale = self.truth.cells.iter().find(|((subject, sequence), cell)| {
+        let Home { store, truth } = self.homes.at(process.home);
+        let stale = truth.cells.iter().find(|((subject, sequence), cell)| {
             let Some(spec) = self.specs.get(*subject) else { return false };
             let over = cell.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms);
-            over && self.store.sum(spec.digest, *sequence, now_ms) > 0
+            over && store.sum(spec.digest, *sequence, now_ms) > 0
         });
         if let Some((name, _)) = stale {
             let name = *name;
@@ -241,7 +277,8 @@ impl World {
             let before = ghost.sequence - 1;
             let sides = [(ghost.sequence, &mut ghost.current), (before, &mut ghost.previous)];
             for (sequence, side) in sides {
-                let cell = self.truth.cells.get(&(*subject, sequence));
+                let truth = &self.homes.at(process.home).truth;
+                let cell = truth.cells.get(&(*subject, sequence));
                 let part = cell.and_then(|cell| cell.parts.iter().find(|part| part.owner == owner));
                 let applied = part.map_or(0, |part| part.applied);
                 if side.untold.is_some_and(|(total, _)| total <= applied) {
@@ -261,7 +298,8 @@ impl World {
     /// Whether nothing keeps calls from being answered.
     fn is_calm(&self) -> bool {
         let harmless = [Fault::Flood, Fault::Leave, Fault::Skew, Fault::Reorder, Fault::Duplicate];
-        self.options.faults.iter().all(|fault| harmless.contains(&fault))
+        let abroad = |fault| fault > Fault::Leave && fault != Fault::Behead;
+        self.options.faults.iter().all(|fault| harmless.contains(&fault) || abroad(fault))
     }
 
     /// A new subject may be refused only if the memory is nearly full.

@@ -47,6 +47,10 @@ fn candidates(from: &Options) -> Vec<Options> {
     for share in [2, 4, 8, 16] {
         add(&|options| options.requests -= options.requests / share);
     }
+    for regions in 2..from.regions {
+        add(&|options| options.regions = regions);
+        add(&|options| (options.regions, options.nodes) = (regions, regions));
+    }
     for nodes in 1..from.nodes {
         add(&|options| options.nodes = nodes);
     }

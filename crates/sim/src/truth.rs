@@ -64,6 +64,8 @@ pub(crate) struct CellTruth {
     pub(crate) lost_alone: bool,
     /// When the store will forget it.
     pub(crate) expires_ms: Option<u64>,
+    /// The largest sum that the store ever held.
+    pub(crate) peak: u64,
     /// The largest limit anything was admitted under.
     pub(crate) limit: u64,
 }
@@ -143,6 +145,12 @@ impl Truth {
     pub(crate) fn amount(&self, name: Name, owner: Owner) -> u64 {
         let parts = self.cells.get(&name).map(|cell| cell.parts.as_slice()).unwrap_or_default();
         parts.iter().find(|part| part.owner == owner).map_or(0, |part| part.amount)
+    }
+
+    /// Whether a clock that jumped led a component to this cell.
+    pub(crate) fn is_carried(&self, name: Name, owner: Owner) -> bool {
+        let parts = self.cells.get(&name).map(|cell| cell.parts.as_slice()).unwrap_or_default();
+        parts.iter().any(|part| part.owner == owner && part.carried)
     }
 
     /// The store is about to record a total. The cell is forgotten first if its time is over.

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_convergence::{CallId, ShardReply, StoreError, Tuning, Waiter};
+use tidegate_convergence::{Batch, CallId, ShardReply, StoreError, Tuning, Waiter};
 use tidegate_limiter::{Digest, FleetSecret, Part, Request, RequestError, Subject, Window};
 
+use crate::abroad::{Database, Errand, Maxima, Returned, Whose};
 use crate::chance::Chance;
 use crate::faults::Trouble;
 use crate::node::{Ask, Call, Node, Process};
@@ -43,6 +44,47 @@ impl Spec {
     }
 }
 
+/// A region: its store, and what its processes really admitted.
+#[derive(Debug)]
+pub(crate) struct Home {
+    pub(crate) store: Store,
+    pub(crate) truth: Truth,
+}
+
+/// The regions.
+#[derive(Debug)]
+pub(crate) struct Homes(Vec<Home>);
+
+impl Homes {
+    fn new(regions: usize, shards: u16) -> Self {
+        let home = |_| Home { store: Store::new(shards), truth: Truth::default() };
+        Self((0..regions.max(1)).map(home).collect())
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Home> {
+        self.0.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Home> {
+        self.0.iter_mut()
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "a region is told by the number of a node")]
+    pub(crate) fn at(&self, home: usize) -> &Home {
+        &self.0[home % self.0.len()]
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "as above")]
+    pub(crate) fn at_mut(&mut self, home: usize) -> &mut Home {
+        let home = home % self.0.len();
+        &mut self.0[home]
+    }
+}
+
 /// What happens.
 #[derive(Debug)]
 pub(crate) enum Event {
@@ -56,6 +98,16 @@ pub(crate) enum Event {
     Timeout { node: usize, number: u32, id: CallId },
     /// A process does what is due.
     Tick { node: usize, number: u32, timer: bool },
+    /// The globe of a process does what is due.
+    GlobeTick { node: usize, number: u32 },
+    /// A call of a globe arrives at its store.
+    ErrandArrives { whose: Whose, errand: Box<Errand> },
+    /// An answer to one arrives at its node.
+    ErrandReturns { whose: Whose, returned: Box<Returned> },
+    /// One has taken too long.
+    GlobeTimeout { whose: Whose },
+    /// A row of the feed becomes visible.
+    Commit { whose: Whose, id: (u64, u64), batch: Box<Batch> },
     /// A caller does not wait longer; or it goes away, and does not want an answer.
     Deadline { node: usize, number: u32, waiter: Waiter, leaves: bool },
     /// A process tidies its table.
@@ -81,8 +133,11 @@ pub struct World {
     pub(crate) nodes: Vec<Node>,
     pub(crate) specs: Arc<Vec<Spec>>,
     pub(crate) digests: BTreeMap<Digest, usize>,
-    pub(crate) store: Store,
-    pub(crate) truth: Truth,
+    pub(crate) homes: Homes,
+    /// The global store, where there are several regions.
+    pub(crate) database: Option<Database>,
+    /// The feed before rows were deleted.
+    pub(crate) feed_before: Maxima,
     pub(crate) workload: Chance,
     pub(crate) network: Chance,
     pub(crate) faults: Chance,
@@ -108,6 +163,12 @@ impl World {
         let seed = options.seed;
         let mut faults = Chance::new(seed, "faults");
         let specs = specs(&options);
+        let long: Vec<(usize, Digest)> = specs
+            .iter()
+            .enumerate()
+            .filter(|(_, spec)| spec.window_ms >= crate::abroad::WINDOW_MIN_MS)
+            .map(|(at, spec)| (at, spec.digest))
+            .collect();
         let digests = specs.iter().enumerate().map(|(at, spec)| (spec.digest, at)).collect();
         let mut permille = |fault, low, high| {
             let drawn = faults.skewed(low, high);
@@ -123,8 +184,9 @@ impl World {
             nodes: (0..options.nodes).map(|_| Node::default()).collect(),
             specs: Arc::new(specs),
             digests,
-            store: Store::new(options.shards),
-            truth: Truth::default(),
+            homes: Homes::new(options.regions, options.shards),
+            database: Database::new(&options, &long),
+            feed_before: Maxima::default(),
             workload: Chance::new(seed, "workload"),
             network: Chance::new(seed, "network"),
             faults,
@@ -137,7 +199,7 @@ impl World {
             duplicate_permille,
             delay_permille,
             healed: false,
-            report: Report::default(),
+            report: Report { global: options.regions > 1, ..Report::default() },
             tell: false,
             options,
         }
@@ -195,6 +257,11 @@ impl World {
             Event::Deadline { node, number, waiter, leaves } => {
                 self.deadline(node, number, waiter, leaves);
             }
+            Event::GlobeTick { node, number } => self.globe_tick(node, number),
+            Event::ErrandArrives { whose, errand } => self.errand_arrives(whose, *errand),
+            Event::ErrandReturns { whose, returned } => self.errand_returns(whose, *returned),
+            Event::GlobeTimeout { whose } => self.errand_fails(whose),
+            Event::Commit { whose, id, batch } => self.commit_row(whose, id, *batch),
             Event::Sweep { node, number } => self.sweep(node, number),
             Event::Trouble(trouble) => self.trouble(trouble),
         }
@@ -209,7 +276,18 @@ impl World {
     pub(crate) fn start(&mut self, node: usize) {
         let number = self.processes;
         self.processes += 1;
-        let process = Process::new(&self.options, number, node, self.tuning);
+        if self.options.is_private() {
+            let (home, shards) = (self.home_of(node), self.options.shards);
+            let Home { store, truth } = self.homes.at_mut(home);
+            *store = Store::new(shards);
+            truth.lose(|_| true, false);
+        }
+        let mut process = Box::new(Process::new(&self.options, number, node, self.tuning));
+        if let Some(abroad) = &mut process.abroad {
+            process.region.watch_growth();
+            abroad.globe.begin(&process.table);
+        }
+        self.pump_abroad(&mut process);
         if let Some(node) = self.nodes.get_mut(node) {
             node.process = Some(process);
         }
@@ -255,6 +333,16 @@ impl World {
         process.reading(self.now_us, offset_ms)
     }
 
+    /// The region of a node.
+    pub(crate) const fn home_of(&self, node: usize) -> usize {
+        node % self.homes.len()
+    }
+
+    /// What all regions admitted to a cell.
+    pub(crate) fn world_total(&self, name: crate::truth::Name) -> u64 {
+        self.homes.iter().map(|home| home.truth.total(name)).sum()
+    }
+
     pub(crate) const fn now_ms(&self) -> u64 {
         self.now_us / 1_000
     }
@@ -283,7 +371,14 @@ impl World {
 /// The node on which an event happens.
 const fn node_of(event: &Event) -> Option<usize> {
     match event {
-        Event::Arrive | Event::ToStore { .. } | Event::Trouble(_) => None,
+        Event::Arrive
+        | Event::ToStore { .. }
+        | Event::ErrandArrives { .. }
+        | Event::Commit { .. }
+        | Event::Trouble(_) => None,
+        Event::ErrandReturns { whose: (node, ..), .. }
+        | Event::GlobeTimeout { whose: (node, ..) }
+        | Event::GlobeTick { node, .. } => Some(*node),
         Event::ToNode { node, .. }
         | Event::Timeout { node, .. }
         | Event::Tick { node, .. }

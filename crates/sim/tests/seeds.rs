@@ -16,6 +16,8 @@ fn no_seed_breaks_a_promise() {
     }
     events.sort_unstable();
     assert!(vacuous * 10 <= SEEDS, "{vacuous} of {SEEDS} runs exercised nothing");
+    let global = (0..SEEDS).filter(|seed| Options::of(*seed).regions > 1).count() as u64;
+    assert!((SEEDS / 3..SEEDS * 2 / 3).contains(&global), "{global} of {SEEDS} have a globe");
     let median = events[events.len() / 2];
     assert!(median >= 5_000 || SEEDS < 500, "a median of {median} events");
 }
@@ -47,11 +49,14 @@ fn planted_mistakes_are_found() {
 #[test]
 fn failures_are_made_small() {
     use tidegate_limiter::planted::Planted;
-    use tidegate_sim::{canaries::run_planted, shrink};
+    use tidegate_sim::canaries::{CANARIES, run_planted};
+    use tidegate_sim::shrink;
 
     let planted = |options| run_planted(options, Some(Planted::DropDirty));
-    let (smaller, broken) = shrink(&Options::of(1), planted);
-    assert!(broken.is_some() && smaller.requests < Options::of(1).requests / 4, "{smaller}");
+    let (_, seed) = CANARIES.into_iter().find(|(of, _)| *of == Planted::DropDirty).unwrap();
+    let whole = Options::of(seed);
+    let (smaller, broken) = shrink(&whole, planted);
+    assert!(broken.is_some() && smaller.requests < whole.requests / 2, "{smaller}");
     assert_eq!(planted(smaller.clone()).broken, broken);
-    assert!(smaller.command().contains("--seed 1 "), "{}", smaller.command());
+    assert!(smaller.command().contains(&format!("--seed {seed} ")), "{}", smaller.command());
 }

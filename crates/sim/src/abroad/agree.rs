@@ -1,0 +1,359 @@
+//! Everything is mended: what each region has to say becomes known to all others, and then there
+//! is nothing left to say.
+
+use tidegate_convergence::{BoardCall, GlobeTuning, Post, RegionNumber, Rule};
+
+use super::oracles::Maxima;
+use super::{Abroad, WINDOW_MIN_MS};
+use crate::ghost::Ghost;
+use crate::node::{Process, START_MS};
+use crate::options::{Fault, Faults};
+use crate::truth::Name;
+use crate::world::{Home, World};
+
+/// A cell that is about to expire need not arrive any more.
+const MARGIN_MS: u64 = 3_000;
+
+impl World {
+    /// How long it may take: what was lost is posted again, twice; it waits to be published and is
+    /// imported, twice; calls time out and breakers open before that, and another process leads.
+    fn settle_max_ms(&self) -> u64 {
+        let GlobeTuning { rule, publish_max_ms, import_ms, repost_ms, breaker, .. } =
+            self.options.globe;
+        let GlobeTuning { timeout_ms, lease_ms, follow_ms, .. } = self.options.globe;
+        let publish_ms = match rule {
+            Rule::Budget { .. } => publish_max_ms,
+            Rule::Floor { every_ms, .. } => every_ms * 6 / 5,
+        };
+        let replay_ms = self.tuning.replay_max_ms + self.tuning.replay_timeout_ms;
+        let told_ms = 2 * (replay_ms + publish_ms + repost_ms + import_ms * 6 / 5);
+        let naming = [Fault::Flush, Fault::Failover, Fault::Namesake];
+        let renames = naming.iter().any(|fault| self.options.faults.has(*fault));
+        let renames = renames || self.options.is_private();
+        let naming_ms = if renames { NAMING_MS } else { 0 };
+        let naming_ms = naming_ms + self.resend_ms();
+        told_ms + timeout_ms + breaker.open_ms + lease_ms + 2 * follow_ms + naming_ms
+    }
+
+    /// What a failover lost is noticed and published again once in this time; and so is what the
+    /// next one lost.
+    fn resend_ms(&self) -> u64 {
+        let failed_over = self.database.as_ref().is_some_and(|database| database.epoch > 0);
+        let GlobeTuning { repeat_ms, repost_ms, timeout_ms, publish_max_ms, .. } =
+            self.options.globe;
+        let remind_ms = repost_ms + timeout_ms + publish_max_ms;
+        if failed_over { RESTART_MS + repeat_ms.max(remind_ms) } else { 0 }
+    }
+
+    /// INV-29, INV-30: waits until all regions know what they should.
+    pub(crate) fn agree(&mut self) {
+        if self.database.is_none() {
+            return;
+        }
+        let (since_us, most_ms) = (self.now_us, self.settle_max_ms());
+        // A loss is noticed by an import, and the one under way may have to time out first.
+        let GlobeTuning { timeout_ms, import_ms, .. } = self.options.globe;
+        let broken = self.options.faults != Faults::default();
+        let least_ms = if broken { timeout_ms + 2 * import_ms } else { 0 };
+        // What it costs is published again in its time, whether others have done so or not.
+        let least_ms = least_ms + self.resend_ms();
+        let mut calm = false;
+        while self.report.broken.is_none() {
+            self.run_until(self.now_us + 200_000);
+            let took_ms = (self.now_us - since_us) / 1_000;
+            let unsettled = self.unsettled(took_ms >= most_ms / 2);
+            // What was taken from a board and is on its way is seen nowhere: so it looks twice.
+            let was_calm = std::mem::replace(&mut calm, unsettled.is_none());
+            match unsettled {
+                None if took_ms >= least_ms && was_calm => {
+                    let lost = (0..self.homes.len()).any(|home| self.has_lost(home));
+                    if !lost && matches!(self.options.globe.rule, Rule::Budget { .. }) {
+                        self.report.settled_ms = self.report.settled_ms.max(took_ms);
+                    }
+                    return;
+                }
+                Some(what) if took_ms >= most_ms => {
+                    self.broken("settled", || format!("after {took_ms} ms {what}"));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// INV-22: in a quiet time nothing is published.
+    pub(crate) fn check_silent(&mut self, before: u64) {
+        let rows = self.rows_written() - before;
+        // Who tries to publish what is refused also tries what went with it.
+        let poisoned = self.database.as_ref().is_some_and(|database| database.poison.is_some());
+        // A name that lapses in the quiet time lets its namesake speak for the first time.
+        let named = !self.options.faults.has(Fault::Namesake);
+        if rows > 0 && !poisoned && named && self.report.broken.is_none() {
+            self.broken("feedback", || format!("{rows} rows are written with nothing new"));
+        }
+    }
+
+    pub(crate) fn rows_written(&self) -> u64 {
+        self.database.as_ref().map_or(0, |database| database.rows)
+    }
+
+    /// INV-30: rows that never came are given up.
+    pub(crate) fn check_gaps(&mut self) {
+        let gaps = |world: &Self| {
+            // Who has no name does not import.
+            let named = world.abroad().filter(|(_, abroad)| abroad.own.is_some());
+            let counts =
+                named.map(|(process, abroad)| abroad.globe.counts(world.reading(process).into()));
+            counts.map(|counts| counts.gaps).sum::<u64>()
+        };
+        if gaps(self) == 0 {
+            return;
+        }
+        let GlobeTuning { gap_ms, import_ms, .. } = self.options.globe;
+        self.run_until(self.now_us + (gap_ms + 2 * import_ms) * 1_000);
+        let left = gaps(self);
+        if left > 0 {
+            self.broken("gaps", || format!("{left} rows are waited for without end"));
+        }
+    }
+
+    /// The processes that other regions concern.
+    fn abroad(&self) -> impl Iterator<Item = (&Process, &Abroad)> {
+        let all = self.nodes.iter().filter_map(|node| node.process.as_deref());
+        all.filter_map(|process| Some((process, process.abroad.as_ref()?)))
+    }
+
+    /// What is not as it should be in the end. What a store lost is waited for as well, but not
+    /// for ever.
+    fn unsettled(&self, patient: bool) -> Option<String> {
+        let maxima = self.database.as_ref()?.maxima();
+        for (process, abroad) in self.abroad() {
+            let number = process.number;
+            if self.is_namesake(process.home) && abroad.own.is_none() {
+                continue;
+            }
+            let Some(own) = abroad.own else {
+                return Some(format!("process {number} does not know its region"));
+            };
+            let counts = abroad.globe.counts(self.reading(process).into());
+            let age_max_ms = 3 * self.options.globe.import_ms + 1_000;
+            if counts.age_ms > age_max_ms {
+                return Some(format!("process {number} has not read the feed to its end"));
+            }
+            let poisoned = self.database.as_ref().is_some_and(|d| d.poison.is_some());
+            let pending = counts.pending > 0 && !(patient && self.has_lost(process.home));
+            let busy = !abroad.globe.is_clean() || counts.unpublished > 0 || pending;
+            if busy && !poisoned {
+                return Some(format!("process {number} has something to say: {counts:?}"));
+            }
+            if !poisoned && self.has_posts((process.home, own), &maxima, patient) {
+                return Some(format!("what process {number} could take is on the board"));
+            }
+            let missed = self.missed(abroad, &maxima);
+            let hidden = self.hidden(process, own, &maxima);
+            if let Some(what) = missed.or(hidden) {
+                return Some(format!("process {number}, {what}"));
+            }
+        }
+        None
+    }
+
+    /// Whether another region of the world has its name.
+    fn is_namesake(&self, home: usize) -> bool {
+        let namesakes = self.options.faults.has(Fault::Namesake);
+        namesakes && (home == 0 || home + 1 == self.options.regions)
+    }
+
+    /// Whether the store of a region has lost something that still counts: what was confirmed once
+    /// is posted until it expires, and there is nothing to publish.
+    fn has_lost(&self, home: usize) -> bool {
+        let GlobeTuning { repost_ms, timeout_ms, .. } = self.options.globe;
+        let since_ms = START_MS + self.now_ms() - repost_ms - 2 * timeout_ms;
+        let truth = &self.homes.at(home).truth;
+        let mut cells = truth.cells.iter();
+        cells.any(|(name, cell)| cell.lossy && self.expires_ms(*name) > since_ms)
+    }
+
+    /// Whether there is something on the board of a region: a cell that is posted by its name only
+    /// is on nobody's mind. But not for ever of what the store lost and there is nothing to say of.
+    fn has_posts(
+        &self,
+        (home, own): (usize, RegionNumber),
+        maxima: &Maxima,
+        patient: bool,
+    ) -> bool {
+        let look = BoardCall {
+            who: 0,
+            identity: 0,
+            sure: false,
+            posts: Vec::new(),
+            within_ms: 0,
+            lease_ms: 1,
+            take_max: usize::MAX,
+            hurry: true,
+        };
+        let (Home { store, truth }, now_ms) = (self.homes.at(home), self.now_ms());
+        let lost = |post: &Post| {
+            let subject = self.digests.get(&post.subject).copied().unwrap_or(usize::MAX);
+            let both = [post.sequence, post.sequence.saturating_sub(1)];
+            let lossy = both.iter().any(|sequence| {
+                truth.cells.get(&(subject, *sequence)).is_some_and(|cell| cell.lossy)
+            });
+            let silent = both.iter().all(|sequence| {
+                let cell = (post.subject, post.window_ms, *sequence, own);
+                let out = maxima.get(&cell).copied().unwrap_or(0);
+                store.sum(post.subject, *sequence, now_ms) <= out
+            });
+            lossy && silent
+        };
+        let mut board = store.memory.clone();
+        // When nobody leads any more.
+        let posts = board.board(&look, now_ms + self.options.globe.lease_ms).taken;
+        posts.iter().any(|post| !(patient && lost(post)))
+    }
+
+    fn has_stepped(&self, home: usize) -> bool {
+        let mut nodes = self.nodes.iter().enumerate();
+        nodes.any(|(at, node)| node.stepped && self.home_of(at) == home)
+    }
+
+    /// Something that is in the feed and that a process was not told, or the other way round.
+    fn missed(&self, abroad: &Abroad, maxima: &Maxima) -> Option<String> {
+        let unix_ms = START_MS + self.now_ms();
+        for ((digest, window_ms, sequence, number), count) in maxima {
+            let name = (self.digests.get(digest).copied()?, *sequence);
+            if (sequence + 2) * window_ms <= unix_ms + MARGIN_MS {
+                continue;
+            }
+            let told = abroad.count(name, *number);
+            let lost = told > *count && self.is_lost_unknown((name, *number), *count);
+            if told != *count && !lost {
+                return Some(format!("{name:?}: told {told} of {number:?}, in the feed {count}"));
+            }
+        }
+        None
+    }
+
+    /// Whether a failover lost a row of a region before the region itself read it. What it said is
+    /// hidden again from those who did not, and published again when it is worth it.
+    fn is_lost_unknown(&self, (name, number): (Name, RegionNumber), count: u64) -> bool {
+        let failed_over = self.database.as_ref().is_some_and(|database| database.epoch > 0);
+        let mut own = self.abroad().filter(|(_, abroad)| abroad.former == Some(number));
+        failed_over && own.all(|(_, abroad)| abroad.count(name, number) <= count)
+    }
+
+    /// Something that a region should have published, by what its processes know.
+    fn hidden(&self, process: &Process, own: RegionNumber, maxima: &Maxima) -> Option<String> {
+        let unix_ms = self.reading(process).unix_ms;
+        for (subject, ghost) in &process.ghosts {
+            let Some(spec) = self.specs.get(*subject) else { continue };
+            let poisoned = self.database.as_ref().and_then(|d| d.poison);
+            let current = unix_ms / spec.window_ms == ghost.sequence;
+            // Where nothing was admitted the limit is not known.
+            let used = ghost.current.mine + ghost.previous.mine > 0;
+            let skip = poisoned.is_some_and(|(poison, _)| poison == *subject);
+            if !current || !used || skip || spec.window_ms < WINDOW_MIN_MS || !ghost.adopted {
+                continue;
+            }
+            let cells = [ghost.sequence, ghost.sequence - 1].map(|sequence| {
+                let of = |number| (spec.digest, spec.window_ms, sequence, number);
+                let range = maxima.range(of(RegionNumber(0))..=of(RegionNumber(u32::MAX)));
+                let others = range.filter(|((.., number), _)| *number != own).count() as u64;
+                (maxima.get(&of(own)).copied().unwrap_or(0), others)
+            });
+            let (published, others) =
+                (cells.map(|cell| cell.0), cells.iter().map(|cell| cell.1).max().unwrap_or(0));
+            // Nobody looks again when a clock has stepped back to when the last window counted.
+            let stepped = self.has_stepped(process.home);
+            let elapsed_ms = if stepped { spec.window_ms } else { unix_ms % spec.window_ms };
+            let (store, now_ms) = (&self.homes.at(process.home).store, self.now_ms());
+            let held = [ghost.sequence, ghost.sequence - 1]
+                .map(|sequence| store.sum(spec.digest, sequence, now_ms));
+            let standing = Standing { limit: spec.limit, published, others, elapsed_ms, held };
+            if let Some(what) = self.is_due((*subject, spec.window_ms), ghost, &standing) {
+                return Some(what);
+            }
+        }
+        None
+    }
+
+    /// Whether what a process knows of a subject is worth publishing, by the rule, reckoned apart
+    /// from it; with some leeway, because nobody looks again when only time has passed.
+    fn is_due(
+        &self,
+        (subject, window_ms): (usize, u64),
+        ghost: &Ghost,
+        standing: &Standing,
+    ) -> Option<String> {
+        let Standing { limit, published, others, elapsed_ms, held } = *standing;
+        let limit = if self.options.second_limit_percent > 0 { 2 * limit } else { limit };
+        let [out, out_before] = published;
+        let [held, held_before] = held;
+        let news = ghost.current.confirmed.min(held).saturating_sub(out);
+        let news_before = ghost.previous.confirmed.min(held_before).saturating_sub(out_before);
+        // Times the length of the window, so that nothing is rounded.
+        let rest_ms = u128::from(window_ms - elapsed_ms);
+        let hidden = u128::from(news) * u128::from(window_ms) + u128::from(news_before) * rest_ms;
+        let step = match self.options.globe.rule {
+            Rule::Floor { part, .. } => {
+                let floor = limit.div_ceil(part).max(1);
+                let due = news > 0 && ghost.current.confirmed >= floor
+                    || news_before > 0 && ghost.previous.confirmed >= floor;
+                if due { 0 } else { u64::MAX }
+            }
+            Rule::Budget { quiet_part, limit_part, room_part, .. } => {
+                let quiet = (limit / (quiet_part * u64::from(self.options.regions_max))).max(1);
+                let room = limit.saturating_sub(ghost.used(elapsed_ms));
+                let silent = out + out_before == 0;
+                let company = (limit / limit_part).max(room / room_part) / (others + 1);
+                match others {
+                    0 if silent || room < quiet => quiet,
+                    0 => quiet.max(out + out_before),
+                    _ if silent => company.clamp(1, quiet),
+                    _ => company.max(1),
+                }
+            }
+        };
+        let due = hidden > 0 && hidden >= u128::from(step) * u128::from(window_ms);
+        due.then(|| {
+            let name: Name = (subject, ghost.sequence);
+            format!("{name:?}: {news} are hidden, {step} may be: {standing:?}")
+        })
+    }
+
+    /// After the probes every table counts what its process was told.
+    pub(crate) fn check_foreign(&mut self, process: &Process, subject: usize) {
+        let (Some(abroad), Some(ghost)) = (&process.abroad, process.ghosts.get(&subject)) else {
+            return;
+        };
+        let (number, told) = (process.number, abroad.foreign((subject, ghost.sequence)));
+        let unix_ms = self.reading(process).unix_ms;
+        let current = self.specs.get(subject).is_some_and(|spec| {
+            spec.window_ms >= WINDOW_MIN_MS && unix_ms / spec.window_ms == ghost.sequence
+        });
+        // A new window whose predecessor is known is not asked about for a while.
+        if current && ghost.current.asked_ms.is_some() && ghost.current.foreign < told {
+            let counted = ghost.current.foreign;
+            self.broken("foreign", || {
+                format!("process {number}, subject {subject}: counts {counted}, told {told}")
+            });
+        }
+    }
+}
+
+/// A region that finds its name in use asks again this often, and its name lapses in this time: a
+/// region that lost its identity with its store and all of its processes.
+const NAMING_MS: u64 = 36_000;
+
+/// A feed is read from its beginning this often at most.
+const RESTART_MS: u64 = 10_000;
+
+/// What a region has published of a subject, and how many others have.
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    limit: u64,
+    published: [u64; 2],
+    others: u64,
+    elapsed_ms: u64,
+    /// What the regional store holds.
+    held: [u64; 2],
+}

@@ -1,0 +1,157 @@
+//! The global store, and what befalls it.
+
+use std::collections::BTreeMap;
+
+use tidegate_convergence::{Batch, GlobalCall, GlobalError, MemoryGlobe, NAME_LAPSE_MS};
+use tidegate_convergence::{RegionName, RegionNumber, unpack};
+use tidegate_limiter::Digest;
+
+use super::oracles::Maxima;
+use crate::chance::Chance;
+use crate::options::{Fault, Options};
+
+/// The store.
+#[derive(Debug)]
+pub(crate) struct Database {
+    pub(crate) memory: MemoryGlobe,
+    /// What a replica has that a failover would put in its place.
+    pub(crate) standby: Option<MemoryGlobe>,
+    /// What a replica has that imports read while it lags.
+    pub(crate) replica: Option<MemoryGlobe>,
+    pub(crate) lags_until_us: u64,
+    pub(crate) away_until_us: u64,
+    /// It answers that it is away, instead of not at all.
+    pub(crate) away_answers: bool,
+    /// Rows that become visible late, calls that are refused for now, and calls or answers that
+    /// are lost, in a thousand.
+    pub(crate) late_permille: u64,
+    pub(crate) busy_permille: u64,
+    pub(crate) vanish_permille: u64,
+    /// Rows that hold this subject are refused...
+    pub(crate) poison: Option<(usize, Digest)>,
+    /// ...also when everything else is mended.
+    pub(crate) poison_stays: bool,
+    /// Raised by every failover: what was being committed is not.
+    pub(crate) epoch: u64,
+    /// Whose the numbers are that were ever in use. A region that lost its identity has several.
+    pub(crate) holders: BTreeMap<RegionNumber, usize>,
+    /// Who used a name last, and when.
+    names: BTreeMap<RegionName, (RegionNumber, u64)>,
+    /// The largest total of each cell and number that ever was in the feed.
+    pub(crate) published: Maxima,
+    /// Rows written that repeat nothing.
+    pub(crate) rows: u64,
+    /// The longest way through the network, in microseconds.
+    pub(crate) latency_us: u64,
+}
+
+impl Database {
+    pub(crate) fn new(options: &Options, subjects: &[(usize, Digest)]) -> Option<Self> {
+        if options.regions < 2 {
+            return None;
+        }
+        let mut chance = Chance::new(options.seed, "database");
+        let mut permille = |fault, low, high| {
+            let drawn = chance.skewed(low, high);
+            if options.faults.has(fault) { drawn } else { 0 }
+        };
+        let late_permille = permille(Fault::Late, 50, 700);
+        let busy_permille = permille(Fault::Busy, 10, 400);
+        let vanish_permille = permille(Fault::Vanish, 10, 300);
+        let poisoned = chance.of(subjects).filter(|_| options.faults.has(Fault::Poison));
+        Some(Self {
+            memory: MemoryGlobe::default(),
+            standby: None,
+            replica: None,
+            lags_until_us: 0,
+            away_until_us: 0,
+            away_answers: false,
+            late_permille,
+            busy_permille,
+            vanish_permille,
+            poison: poisoned,
+            poison_stays: chance.percent(50),
+            epoch: 0,
+            holders: BTreeMap::new(),
+            names: BTreeMap::new(),
+            published: Maxima::new(),
+            rows: 0,
+            latency_us: chance.of(&[2_000, 20_000, 120_000]).unwrap_or(2_000),
+        })
+    }
+
+    /// Nothing goes wrong from now on.
+    pub(crate) fn mend(&mut self) {
+        (self.away_until_us, self.lags_until_us) = (0, 0);
+        (self.late_permille, self.busy_permille, self.vanish_permille) = (0, 0, 0);
+        if !self.poison_stays {
+            self.poison = None;
+        }
+    }
+
+    /// Whether a row holds something that is refused.
+    pub(crate) fn refuses(&self, call: &GlobalCall) -> Option<GlobalError> {
+        let (GlobalCall::Publish(batch), Some((_, poison))) = (call, self.poison) else {
+            return None;
+        };
+        let counters = unpack(&batch.payload).unwrap_or_default();
+        let bad = counters.iter().any(|counter| counter.subject == poison);
+        bad.then(|| GlobalError::Refused("out of range".to_owned()))
+    }
+
+    /// A region got a name. Says whether it took it from one that had it a moment ago.
+    pub(crate) fn hold(
+        &mut self,
+        (name, home): (&RegionName, usize),
+        number: RegionNumber,
+        now_ms: u64,
+    ) -> bool {
+        let before = self.names.insert(name.clone(), (number, now_ms));
+        self.holders.insert(number, home);
+        before.is_some_and(|(held, seen_ms)| {
+            held != number && seen_ms > 0 && now_ms - seen_ms < NAME_LAPSE_MS
+        })
+    }
+
+    /// A region gave its name back.
+    pub(crate) fn let_go(&mut self, name: &RegionName, number: RegionNumber) {
+        if self.names.get(name).is_some_and(|(held, _)| *held == number) {
+            self.names.entry(name.clone()).and_modify(|(_, seen_ms)| *seen_ms = 0);
+        }
+    }
+
+    /// The largest total of each cell and region in the feed.
+    pub(crate) fn maxima(&self) -> Maxima {
+        let mut maxima = Maxima::new();
+        for batch in self.memory.rows().values() {
+            raise(&mut maxima, batch);
+        }
+        maxima
+    }
+
+    /// What each number ever published of a cell.
+    pub(crate) fn published_of(
+        &self,
+        (digest, window_ms, sequence): (Digest, u64, u64),
+    ) -> impl Iterator<Item = (RegionNumber, u64)> {
+        let of = |number| (digest, window_ms, sequence, number);
+        let all = self.published.range(of(RegionNumber(0))..=of(RegionNumber(u32::MAX)));
+        all.map(|((.., number), count)| (*number, *count))
+    }
+
+    /// A row becomes visible.
+    pub(crate) fn commit(&mut self, id: u64, batch: Batch) {
+        self.rows += u64::from(!batch.repeats);
+        raise(&mut self.published, &batch);
+        self.memory.commit(id, batch);
+    }
+}
+
+/// Takes the totals of a row in, by maximum.
+fn raise(maxima: &mut Maxima, batch: &Batch) {
+    for counter in unpack(&batch.payload).unwrap_or_default() {
+        let cell = (counter.subject, counter.window_ms, counter.sequence, batch.region);
+        let held = maxima.entry(cell).or_insert(0);
+        *held = counter.count.max(*held);
+    }
+}

@@ -1,0 +1,127 @@
+//! Small worlds of two regions, step by step.
+
+use tidegate_convergence::unpack;
+
+use crate::decide::Stage;
+use crate::node::{Ask, Caller};
+use crate::options::{Faults, Kind, Options, Traffic};
+use crate::world::World;
+
+const LIMIT: u64 = 100;
+const WINDOW_MS: u64 = 60_000;
+
+/// Two regions of one node each, where nothing happens by itself.
+fn world() -> World {
+    world_of(WINDOW_MS)
+}
+
+fn world_of(window_ms: u64) -> World {
+    let options = Options {
+        regions: 2,
+        regions_max: 2,
+        private: false,
+        nodes: 2,
+        shards: 1,
+        kinds: vec![Kind { window_ms, limit: LIMIT }],
+        requests: 0,
+        traffic: Traffic::Steady,
+        latency_us: (200, 800),
+        table_bytes: 1 << 18,
+        tuning: tidegate_convergence::Tuning::default(),
+        globe: tidegate_convergence::GlobeTuning::default(),
+        late_readings: false,
+        faults: Faults::default(),
+        ..Options::of(0)
+    };
+    let mut world = World::new(options);
+    for node in 0..2 {
+        world.start(node);
+    }
+    world.run_until(3_000_000);
+    world
+}
+
+/// Asks a node, and says whether it admits; within the deadline of a request.
+fn ask(world: &mut World, node: usize, cost: u64) -> bool {
+    let number = world.nodes[node].process.as_ref().unwrap().number;
+    let (admitted, denied) = (world.report.admitted, world.report.denied);
+    world.with_process(node, number, |world, process| {
+        let deadline_us = world.now_us + world.tuning.deadline_ms * 1_000;
+        let asks = vec![Ask { subject: 0, limit: LIMIT, cost }];
+        let caller = Caller::new(asks, false, world.reading(process), deadline_us);
+        world.decide(process, caller, Stage::First);
+        world.pump(process);
+    });
+    world.run_until(world.now_us + world.tuning.deadline_ms * 1_000 + 1_000);
+    assert_eq!(world.report.broken, None);
+    let answers = (world.report.admitted - admitted, world.report.denied - denied);
+    assert!([(1, 0), (0, 1)].contains(&answers), "answered in time: {answers:?}");
+    answers == (1, 0)
+}
+
+fn wait(world: &mut World, ms: u64) {
+    world.run_until(world.now_us + ms * 1_000);
+    assert_eq!(world.report.broken, None);
+}
+
+/// What is published of the window that begins at this moment of the run.
+fn published(world: &World, begins_ms: u64) -> u64 {
+    let sequence = (crate::node::START_MS + begins_ms) / WINDOW_MS;
+    let rows = world.database.as_ref().unwrap().memory.rows().values();
+    let counters = rows.flat_map(|row| unpack(&row.payload).unwrap());
+    counters.filter(|c| c.sequence == sequence).map(|c| c.count).max().unwrap_or(0)
+}
+
+#[test]
+fn what_one_region_uses_the_other_counts() {
+    let mut world = world();
+    assert!(ask(&mut world, 0, 80));
+    wait(&mut world, 5_000);
+    assert!(!ask(&mut world, 1, 30) && ask(&mut world, 1, 20));
+}
+
+/// The first of the RFC's ways to block a subject everywhere by being denied somewhere.
+#[test]
+fn an_oversized_request_costs_nothing_elsewhere() {
+    let mut world = world();
+    assert!(!ask(&mut world, 0, LIMIT + 1), "cold, and too much for any window");
+    wait(&mut world, 10_000);
+    assert_eq!(published(&world, 0), 0);
+    assert!(ask(&mut world, 1, LIMIT), "all of it is there");
+}
+
+/// The second.
+#[test]
+fn a_denial_by_the_previous_window_costs_nothing_elsewhere() {
+    let mut world = world();
+    assert!(ask(&mut world, 0, LIMIT));
+    let begins_ms = WINDOW_MS;
+    let since_ms = world.now_ms();
+    wait(&mut world, begins_ms + 6_000 - since_ms);
+    assert_eq!(published(&world, 0), LIMIT);
+    // A tenth of the window is over: of the last one 90 still count.
+    assert!(!ask(&mut world, 0, 20));
+    wait(&mut world, 5_000);
+    assert_eq!(published(&world, begins_ms), 0, "what was denied is nowhere");
+    assert!(ask(&mut world, 1, 10), "what the last window leaves is there");
+}
+
+#[test]
+fn no_request_waits_for_the_global_store() {
+    let mut world = world();
+    world.database.as_mut().unwrap().away_until_us = u64::MAX;
+    for _ in 0..10 {
+        assert!(ask(&mut world, 0, 10) && ask(&mut world, 1, 10), "INV-23");
+        wait(&mut world, 1_000);
+    }
+    assert!(!ask(&mut world, 0, 1), "its own region it knows");
+}
+
+#[test]
+fn short_windows_stay_in_their_region() {
+    let mut world = world_of(30_000);
+    assert!(ask(&mut world, 0, LIMIT));
+    wait(&mut world, 6_000);
+    assert!(ask(&mut world, 1, LIMIT));
+    assert!(world.database.as_ref().unwrap().memory.rows().is_empty());
+}

@@ -1,0 +1,155 @@
+//! Whether a request was decided rightly.
+
+use tidegate_limiter::{Answer, Denial, Source};
+
+use crate::decide::Concluded;
+use crate::ghost::{Ghost, Reading, weigh};
+use crate::node::{Ask, Caller, Process};
+use crate::options::Fault;
+use crate::world::World;
+
+impl World {
+    /// What the verdict should have been, item by item.
+    pub(crate) fn judge(&mut self, process: &mut Process, caller: &Caller, c: &Concluded) {
+        let mut all = true;
+        for (at, (ask, answer)) in caller.asks.iter().zip(&c.answers).enumerate() {
+            let earlier = earlier(caller, c, at);
+            if answer.denial() == Some(Denial::Memory) {
+                all = false;
+                self.check_refused(process);
+                continue;
+            }
+            let Some(ghost) = process.ghosts.get_mut(&ask.subject) else { continue };
+            let elapsed_ms = ghost.place(c.reading, &mut Vec::new());
+            let (ghost, used) = (ghost.clone(), ghost.used(elapsed_ms) + earlier);
+            let fits = ask.limit > 0 && used + ask.cost <= ask.limit;
+            all &= fits;
+            if fits != answer.admitted() {
+                let oracle = if fits { "arithmetic" } else { "knowledge" };
+                let (number, ask) = (process.number, *ask);
+                self.broken(oracle, || {
+                    format!("process {number} knows of {used}, and admits {}: {ask:?}", !fits)
+                });
+            }
+            if !fits {
+                self.check_denial(process, &ghost, (*ask, earlier), elapsed_ms);
+            }
+            let remaining = ask.limit.saturating_sub(used + ask.cost);
+            if !caller.batch && fits && answer.remaining() != remaining {
+                let said = answer.remaining();
+                self.broken("arithmetic", || format!("{said} remaining instead of {remaining}"));
+            }
+            self.check_asked(process, &ghost, (*ask, answer), (c, elapsed_ms));
+        }
+        if all != c.admitted {
+            let admitted = c.admitted;
+            self.broken("atomicity", || format!("all fit: {all}, admitted: {admitted}"));
+        }
+    }
+
+    /// Whether an admission had to ask, and whether the answer owns up to what it does not know.
+    fn check_asked(
+        &mut self,
+        process: &Process,
+        ghost: &Ghost,
+        (ask, answer): (Ask, &Answer),
+        (c, elapsed_ms): (&Concluded, u64),
+    ) {
+        let now_ms = c.reading.monotonic_ms;
+        let terms = (ask.cost, ask.limit);
+        // Where a clock is behind its subject nothing elapses, and a new cell is warm for as long.
+        let passed_ms = now_ms.saturating_sub(ghost.turned_ms);
+        let elapsed_ms = if self.options.excuses { elapsed_ms } else { elapsed_ms.max(passed_ms) };
+        let fresh = ghost.is_fresh(terms, elapsed_ms, self.tuning.freshness.fresh_ms, now_ms);
+        let strict = ghost.is_strict(ask.limit, now_ms);
+        let jumps = self.options.faults.has(Fault::Step);
+        let number = process.number;
+        let excused = self.options.excuses && jumps && !strict;
+        if c.admitted && !c.asked && !answer.degraded() && (strict || !fresh) && !excused {
+            let oracle = if strict { "strict" } else { "freshness" };
+            self.broken(oracle, || format!("process {number} admits without asking: {ask:?}"));
+        }
+        // Not of a subject that was dropped while it waited, and is new again.
+        if c.in_vain && !answer.degraded() && answer.source() == Source::Region {
+            self.broken("degraded", || format!("process {number} did not hear of {ask:?}"));
+        }
+        let least_ms = match ghost.current.asked_ms {
+            Some(asked_ms) => now_ms.saturating_sub(asked_ms),
+            None => elapsed_ms,
+        };
+        let least_ms = match &process.abroad {
+            Some(abroad) if ghost.is_long() => least_ms.max(now_ms.saturating_sub(abroad.heard_ms)),
+            _ => least_ms,
+        };
+        // After a jump nothing counts as elapsed, and the age that is said is less than it is.
+        let jumped = self.options.excuses && jumps;
+        if answer.age_ms() < least_ms && !jumped {
+            let said_ms = answer.age_ms();
+            self.broken("age", || format!("{said_ms} ms old, in truth {least_ms} ms"));
+        }
+    }
+
+    /// A denial is right if the truth has no room either.
+    fn check_denial(
+        &mut self,
+        process: &Process,
+        ghost: &Ghost,
+        (ask, earlier): (Ask, u64),
+        elapsed_ms: u64,
+    ) {
+        let window_ms = self.specs.get(ask.subject).map_or(1, |spec| spec.window_ms);
+        let place = (process, ask.subject);
+        let current = self.most(place, &ghost.current, ghost.sequence);
+        let before = ghost.sequence.saturating_sub(1);
+        let previous = self.most(place, &ghost.previous, before);
+        let used = current + weigh(previous, window_ms, elapsed_ms) + earlier;
+        if ask.limit > 0 && used + ask.cost <= ask.limit {
+            let number = process.number;
+            self.broken("false denial", || {
+                format!("process {number} denies {ask:?}, and only {used} are used")
+            });
+        }
+    }
+
+    /// The overshoot accountant: after an admission, the truth is at most the limit and what the
+    /// others admitted that this process was not told.
+    pub(crate) fn account(&mut self, process: &mut Process, ask: Ask, reading: Reading) {
+        let Some(ghost) = process.ghosts.get_mut(&ask.subject) else { return };
+        let elapsed_ms = ghost.place(reading, &mut Vec::new());
+        let window_ms = self.specs.get(ask.subject).map_or(1, |spec| spec.window_ms);
+        let name = (ask.subject, ghost.sequence);
+        let before = (ask.subject, ghost.sequence.saturating_sub(1));
+        let (total, previous) = (self.world_total(name), self.world_total(before));
+        let (known, known_before) = (ghost.current.view(), ghost.previous.view());
+        let untold = total.saturating_sub(known)
+            + weigh(previous.saturating_sub(known_before), window_ms, elapsed_ms)
+            + 1;
+        let used = total + weigh(previous, window_ms, elapsed_ms);
+        if used > ask.limit + untold {
+            self.broken("overshoot", || format!("{used} of {ask:?}, {untold} not told"));
+        }
+        let told = process.abroad.as_ref().map_or(0, |abroad| abroad.foreign(name));
+        let heard = ghost.current.foreign;
+        self.report.unheeded += u64::from(told > heard);
+        // Only what came from a clock that is ahead, before the window began, is not heard at once;
+        // and what a subject had heard that was dropped while it waited.
+        let clocks = [Fault::Skew, Fault::Step].iter().any(|fault| self.options.faults.has(*fault));
+        if told > heard && ghost.adopted && !clocks {
+            let number = process.number;
+            self.broken("unheeded", || format!("process {number} was told {told}, heard {heard}"));
+        }
+        let share = total.saturating_mul(1_000) / ask.limit.max(1);
+        self.report.worst_permille = self.report.worst_permille.max(share);
+    }
+}
+
+/// What earlier items of a batch take from the same subject. One that was refused for want of
+/// memory takes nothing.
+fn earlier(caller: &Caller, c: &Concluded, at: usize) -> u64 {
+    let subject = caller.asks.get(at).map(|ask| ask.subject);
+    let before = caller.asks.iter().zip(&c.answers).take(at);
+    let same = before.filter(|(ask, answer)| {
+        Some(ask.subject) == subject && answer.denial() != Some(Denial::Memory)
+    });
+    same.map(|(ask, _)| ask.cost).sum()
+}
