@@ -33,6 +33,12 @@ pub(crate) fn waited_ns() -> u64 {
     text.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0)
 }
 
+/// Nanoseconds that this thread ran; 0 where the kernel does not say.
+pub(crate) fn ran_ns() -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_whitespace().next().and_then(|field| field.parse().ok()).unwrap_or(0)
+}
+
 /// Processor time of this process in microseconds, without that of its children; 0 where the kernel
 /// does not say. Counted in ticks of 10 ms.
 pub(crate) fn own_cpu_us() -> f64 {

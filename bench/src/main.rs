@@ -4,6 +4,8 @@
 //! shape of [`report::Line`].
 
 mod decide;
+mod figures;
+mod globe;
 mod machine;
 mod region;
 mod report;
@@ -29,9 +31,14 @@ enum Bench {
     Decide(decide::Args),
     /// The region: what Redis does for an admission, decision time, overshoot.
     Region(region::Args),
+    /// The globe: what a database does for ten regions, how late news come, overshoot.
+    Globe(globe::Args),
     /// Fills one contestant in a fresh process and says what that took; `decide` starts it.
     #[command(hide = true)]
     MemoryProbe(decide::memory::ProbeArgs),
+    /// Lets one process hear of many cells it does not serve; `globe` starts it.
+    #[command(hide = true)]
+    GlobeMemoryProbe(globe::memory::ProbeArgs),
     /// Warm decisions for callgrind to count; `decide --callgrind` starts it.
     #[command(hide = true)]
     CallgrindRun(decide::callgrind::RunArgs),
@@ -41,6 +48,8 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().bench {
         Bench::Decide(args) => decide::main(&args),
         Bench::Region(args) => region::main(&args),
+        Bench::Globe(args) => globe::main(&args),
+        Bench::GlobeMemoryProbe(args) => globe::memory::probe(&args),
         Bench::MemoryProbe(args) => decide::memory::probe(&args),
         Bench::CallgrindRun(args) => decide::callgrind::run(&args),
     };

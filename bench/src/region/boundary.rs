@@ -6,12 +6,12 @@ use std::time::Duration;
 use tidegate::RegionCounts;
 
 use super::Scene;
-use super::figures::{Figures, ratio};
 use super::lab::Work;
 use super::ours::{Desk, Terms, counts, end, limiter, offer, reads};
 use super::time::Shifted;
 use crate::Failure;
 use crate::decide::keys::Script;
+use crate::figures::{Figures, ratio};
 
 /// Active keys; each is asked for ten times in a window, which is once in a second.
 const KEYS: usize = 100_000;

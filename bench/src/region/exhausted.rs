@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Scene;
-use super::figures::Figures;
 use super::hot::full_speed;
 use super::lab::Work;
 use super::ours::{Desk, Terms, counts, end, limiter, reads};
 use super::time::{Shifted, now};
 use crate::Failure;
 use crate::decide::keys::Script;
+use crate::figures::Figures;
 
 /// Callers at the same time.
 const CALLERS: usize = 8;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Scene;
-use super::figures::{Figures, ratio};
 use super::lab::Work;
 use super::ours::{Desk, Terms, end, limiter};
 use super::reference::{Closed, run_closed};
 use super::time::{Shifted, now};
 use crate::Failure;
 use crate::decide::keys::Script;
+use crate::figures::{Figures, ratio};
 
 /// Callers at the same time.
 const CALLERS: usize = 4;

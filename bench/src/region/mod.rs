@@ -3,7 +3,6 @@
 
 mod boundary;
 mod exhausted;
-mod figures;
 mod hot;
 mod lab;
 mod ours;
@@ -19,8 +18,8 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use crate::Failure;
+use crate::figures::Figures;
 use crate::machine::{self, Usage};
-use figures::Figures;
 use lab::Lab;
 
 /// Threads that speak with the region; what is offered comes from a third.
@@ -92,7 +91,7 @@ impl Scene {
 pub(crate) fn main(args: &Args) -> Result<ExitCode, Failure> {
     let scene = Scene { lab: Lab::new(args.redis_server.clone()), smoke: args.smoke };
     let usage = Usage::read();
-    let mut figures = Figures::default();
+    let mut figures = Figures::new("region");
     for case in Case::value_variants() {
         if args.only.is_empty() || args.only.contains(case) {
             let start = time::now();

@@ -7,10 +7,10 @@ mod fleet;
 use std::time::Duration;
 
 use super::Scene;
-use super::figures::{Figures, quantile, ratio, three_digits};
 use super::lab::Work;
 use super::time::Shifted;
 use crate::Failure;
+use crate::figures::{Figures, quantile, ratio, three_digits};
 use arrivals::{Plan, plan};
 use fleet::{Fleet, Rule};
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 use tidegate::RegionCounts;
 
 use super::Scene;
-use super::figures::{Figures, ratio};
 use super::lab::Work;
 use super::ours::{Desk, Offered, Terms, counts, end, limiter, offer, reads};
 use super::reference::{Closed, run_closed};
 use super::time::Shifted;
 use crate::Failure;
 use crate::decide::keys::{self, Script};
+use crate::figures::{Figures, ratio};
 
 /// Active keys.
 const KEYS: usize = 100_000;

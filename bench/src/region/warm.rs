@@ -6,11 +6,11 @@ use std::time::Duration;
 use tidegate::{Limiter, Request};
 
 use super::Scene;
-use super::figures::{Figures, quantile};
 use super::ours::{Terms, end, limiter};
 use super::time::{Shifted, now};
 use crate::Failure;
 use crate::decide::keys::Script;
+use crate::figures::{Figures, quantile};
 
 /// Rounds; the four contestants take turns in each.
 const ROUNDS: usize = 11;

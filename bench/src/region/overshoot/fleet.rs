@@ -11,7 +11,7 @@ use super::Pattern;
 use super::arrivals::Arrival;
 use crate::Failure;
 use crate::decide::keys::Key;
-use crate::region::figures::quantile;
+use crate::figures::quantile;
 use crate::region::ours::{self, Terms};
 use crate::region::reference;
 use crate::region::time::{Shifted, now, sleep};

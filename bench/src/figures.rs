@@ -2,22 +2,26 @@
 
 use crate::report::{Line, Table};
 
-/// The name of this bench in the lines.
-const BENCH: &str = "region";
 /// The unit of the first of the four figures of a spread.
 const CELLS: &str = "cells";
 
 /// Figures and targets, in the order in which they came.
-#[derive(Default)]
 pub(crate) struct Figures {
+    /// The name of the bench.
+    bench: &'static str,
     lines: Vec<Line>,
 }
 
 impl Figures {
+    /// None yet, of this bench.
+    pub(crate) const fn new(bench: &'static str) -> Self {
+        Self { bench, lines: Vec::new() }
+    }
+
     /// Adds something that was measured.
     pub(crate) fn add(&mut self, case: &str, contestant: &str, value: f64, unit: &str) {
         self.lines.push(Line::Measurement {
-            bench: BENCH,
+            bench: self.bench,
             case: case.to_owned(),
             contestant: contestant.to_owned(),
             value: three_digits(value),
@@ -28,7 +32,7 @@ impl Figures {
     /// Adds something we set out to reach.
     pub(crate) fn target(&mut self, case: &str, target: String, measured: String, met: bool) {
         self.lines.push(Line::Target {
-            bench: BENCH,
+            bench: self.bench,
             case: case.to_owned(),
             target,
             measured,

@@ -1,0 +1,121 @@
+//! What sharing limits between regions costs a database, how late news come, and how exact limits
+//! are, beside the RFC's scheme on the same fleet, the same arrivals and the same database.
+
+mod arrivals;
+mod attack;
+mod chance;
+mod database;
+mod dense;
+mod feed;
+mod fleet;
+mod load;
+pub(crate) mod memory;
+mod ours;
+mod rfc;
+mod time;
+mod world;
+
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+
+use crate::Failure;
+use crate::figures::Figures;
+use crate::machine::{self, Usage};
+use fleet::Mix;
+use load::Load;
+
+/// Arguments of `globe`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// One JSON object per line instead of tables.
+    #[arg(long)]
+    json: bool,
+    /// Tiny counts: shows that everything runs; the figures mean nothing.
+    #[arg(long)]
+    smoke: bool,
+    /// Only these cases.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Case>,
+    /// Only these of `tidegate` and `rfc`, and no ratios, where the fleet is at work.
+    #[arg(long, value_delimiter = ',')]
+    contestants: Vec<Contestant>,
+}
+
+/// Whose scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Contestant {
+    /// Ours.
+    Tidegate,
+    /// The RFC's.
+    Rfc,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Case {
+    /// The fleet: most subjects quiet, a quarter at work.
+    #[value(name = "mix-a")]
+    MixA,
+    /// Those at work ask for less.
+    #[value(name = "mix-l")]
+    MixL,
+    /// All are at work, far below their limits.
+    #[value(name = "mix-b")]
+    MixB,
+    /// More overlap, and a quarter of all requests denied.
+    Peak,
+    /// Ten times as many subjects.
+    #[value(name = "mix-a-10x")]
+    MixA10,
+    /// Those who want more than their limit.
+    Attack,
+    /// Memory for what a process does not serve.
+    Memory,
+}
+
+/// The RFC's fleet.
+const ACTIVE: usize = 24_000;
+
+/// Runs the bench.
+pub(crate) fn main(args: &Args) -> Result<ExitCode, Failure> {
+    let usage = Usage::read();
+    let mut figures = Figures::new("globe");
+    for case in Case::value_variants() {
+        if args.only.is_empty() || args.only.contains(case) {
+            let start = time::now();
+            run(*case, args, &mut figures)?;
+            eprintln!("{case:?}: {:.0} s", start.elapsed().as_secs_f64());
+        }
+    }
+    let others = usage.and_then(Usage::others_since);
+    if args.json {
+        figures.print_lines()?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    figures.print_tables();
+    println!("\n{}", machine::describe());
+    if let Some(others) = others {
+        println!("others used {others:.0} % of it during the run");
+    }
+    if args.smoke {
+        println!("smoke: the figures above mean nothing");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run(case: Case, args: &Args, figures: &mut Figures) -> Result<(), Failure> {
+    let smoke = args.smoke;
+    let has = |one| args.contestants.is_empty() || args.contestants.contains(&one);
+    let whom = (has(Contestant::Tidegate), has(Contestant::Rfc));
+    let load = |name, mix, active| Load { name, mix, active, smoke, whom };
+    match case {
+        Case::MixA => load::run(load("mix-a", Mix::A, ACTIVE), figures),
+        Case::MixL => load::run(load("mix-l", Mix::L, ACTIVE), figures),
+        Case::MixB => load::run(load("mix-b", Mix::B, ACTIVE), figures),
+        Case::Peak => load::run(load("peak", Mix::PEAK, ACTIVE), figures),
+        Case::MixA10 => load::run(load("mix-a-10x", Mix::A, 10 * ACTIVE), figures),
+        Case::Attack => attack::run(smoke, figures),
+        Case::Memory => memory::run(smoke, figures),
+    }
+}
