@@ -1,5 +1,7 @@
 //! What was measured so far, and how it is printed.
 
+use crate::Failure;
+use crate::machine::{self, Usage};
 use crate::report::{Line, Table};
 
 /// The unit of the first of the four figures of a spread.
@@ -48,13 +50,35 @@ impl Figures {
         self.add(case, contestant, quantile(sorted, 1.0), "admitted/limit max");
     }
 
+    /// Prints all of it: as JSON, or as tables with what is to be known of the run.
+    pub(crate) fn print(
+        &self,
+        json: bool,
+        smoke: bool,
+        usage: Option<Usage>,
+    ) -> Result<(), Failure> {
+        let others = usage.and_then(Usage::others_since);
+        if json {
+            return Ok(self.print_lines()?);
+        }
+        self.print_tables();
+        println!("\n{}", machine::describe());
+        if let Some(others) = others {
+            println!("others used {others:.0} % of it during the run");
+        }
+        if smoke {
+            println!("smoke: the figures above mean nothing");
+        }
+        Ok(())
+    }
+
     /// Prints one JSON object per line.
-    pub(crate) fn print_lines(&self) -> Result<(), serde_json::Error> {
+    fn print_lines(&self) -> Result<(), serde_json::Error> {
         self.lines.iter().try_for_each(Line::print)
     }
 
     /// Prints a table of the figures, one of the spreads over cells, and one of the targets.
-    pub(crate) fn print_tables(&self) {
+    fn print_tables(&self) {
         let mut figures = Table::new(&["case", "contestant", "unit", "value"]);
         let mut spreads = Table::new(&["case", "contestant", CELLS, "p50", "p99", "max"]);
         let mut targets = Table::new(&["case", "target", "measured", ""]);

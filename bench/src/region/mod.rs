@@ -19,7 +19,7 @@ use clap::ValueEnum;
 
 use crate::Failure;
 use crate::figures::Figures;
-use crate::machine::{self, Usage};
+use crate::machine::Usage;
 use lab::Lab;
 
 /// Threads that speak with the region; what is offered comes from a third.
@@ -99,19 +99,7 @@ pub(crate) fn main(args: &Args) -> Result<ExitCode, Failure> {
             eprintln!("{case:?}: {:.0} s", start.elapsed().as_secs_f64());
         }
     }
-    let others = usage.and_then(Usage::others_since);
-    if args.json {
-        figures.print_lines()?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    figures.print_tables();
-    println!("\n{}", machine::describe());
-    if let Some(others) = others {
-        println!("others used {others:.0} % of it during the run");
-    }
-    if args.smoke {
-        println!("smoke: the figures above mean nothing");
-    }
+    figures.print(args.json, args.smoke, usage)?;
     Ok(ExitCode::SUCCESS)
 }
 
