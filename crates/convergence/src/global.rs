@@ -175,7 +175,7 @@ pub enum GlobalCall {
 pub enum GlobalReply {
     /// To [`GlobalCall::Register`].
     Registered {
-        /// How many regions have a name.
+        /// How many regions ever had a name.
         regions: u32,
     },
     /// To [`GlobalCall::Release`].

@@ -70,7 +70,7 @@ pub struct GlobeCounts {
     pub leads: u64,
     /// Whether the region has its name: 1, or 0.
     pub registered: u64,
-    /// How many regions have a number.
+    /// How many regions ever had a name.
     pub regions: u64,
     /// How long ago, in ms, everything was read that had been published by then.
     pub age_ms: u64,

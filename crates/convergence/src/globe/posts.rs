@@ -118,13 +118,16 @@ impl Globe {
     pub fn touched(&mut self, table: &Table, touched: &[Touched], now: Now) {
         let at = At { table, now };
         for Touched { subject, grown, over_ms } in touched.iter().copied() {
+            let Some(cells) = table.cells(subject).filter(|cells| self.concerns(cells, now)) else {
+                continue;
+            };
             if over_ms == 0 {
-                self.adopt(at, subject);
-            } else if let Some(cells) = table.cells(subject) {
+                self.adopt(at, subject, &cells);
+            } else {
                 // It was noted, or asked for, before; but its cells may have another name by now.
                 self.tell(&cells);
             }
-            self.consider(at, subject, (grown, over_ms));
+            self.weigh_up(at, &cells, (grown, over_ms));
         }
     }
 
@@ -132,18 +135,16 @@ impl Globe {
     /// decided on for the first time.
     pub fn adopt_all(&mut self, table: &Table, subjects: impl Iterator<Item = Ticket>, now: Now) {
         for subject in subjects {
-            self.adopt(At { table, now }, subject);
+            if let Some(cells) = table.cells(subject).filter(|cells| self.concerns(cells, now)) {
+                self.adopt(At { table, now }, subject, &cells);
+            }
         }
     }
 
     /// The same of one.
-    fn adopt(&mut self, at: At<'_>, subject: Ticket) {
-        let Some(cells) = at.table.cells(subject).filter(|cells| self.concerns(cells, at.now))
-        else {
-            return;
-        };
+    fn adopt(&mut self, at: At<'_>, subject: Ticket, cells: &Cells<'_>) {
         self.served.insert(cells.current.digest(), subject);
-        self.tell(&cells);
+        self.tell(cells);
         // Those that were evicted are found out when they are looked for; most never are.
         if self.served.len() > self.served_max {
             self.served.retain(|_, subject| at.table.cells(*subject).is_some());
@@ -176,14 +177,17 @@ impl Globe {
 
     /// Posts a subject if that is worth it. `rate`: how much the region used of it in which time.
     pub(super) fn consider(&mut self, at: At<'_>, subject: Ticket, rate: (u64, u64)) {
-        let Some(cells) = at.table.cells(subject).filter(|cells| self.concerns(cells, at.now))
-        else {
-            return;
-        };
-        if self.is_little(at, &cells) {
+        let cells = at.table.cells(subject).filter(|cells| self.concerns(cells, at.now));
+        if let Some(cells) = cells {
+            self.weigh_up(at, &cells, rate);
+        }
+    }
+
+    fn weigh_up(&mut self, at: At<'_>, cells: &Cells<'_>, rate: (u64, u64)) {
+        if self.is_little(at, cells) {
             return;
         }
-        let Some(standing) = self.standing(at, &cells) else { return };
+        let Some(standing) = self.standing(at, cells) else { return };
         let (tuning, regions_max) = (self.tuning, u64::from(self.options.regions_max));
         if standing.others > 0 {
             self.feed.import_within(standing.room_lasts_ms(rate));
@@ -193,7 +197,7 @@ impl Globe {
                 Rule::Budget { .. } => standing.wait_ms(&tuning, regions_max, rate),
                 Rule::Floor { every_ms, .. } => self.floor_wait_ms(at, every_ms),
             };
-            self.post(at, &cells, (step, wait_ms));
+            self.post(at, cells, (step, wait_ms));
         }
     }
 
