@@ -3,6 +3,7 @@
 //! is what a stranger can take from us.
 
 use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -21,9 +22,16 @@ mod tests;
 /// Largest body. A batch of 100 items with the longest strings takes less than half of it.
 const BODY_BYTES_MAX: usize = 1 << 20;
 
-/// A body up to this size, a hundred times what is usual, is kept without further ado: the number
-/// of connections bounds how many there are.
+/// A body up to this size, a hundred times what is usual, is kept without further ado: how many
+/// are read at a time is bounded.
 const SMALL_BYTES_MAX: usize = 16 << 10;
+
+/// How many bodies are read at a time, whatever their size; more are refused at once. One client
+/// of HTTP/2 can send many, so the number of connections does not bound them. Strangers have their
+/// own share, for the reason below. With [`SMALL_BYTES_MAX`] and as much for their heads this
+/// bounds the memory that strangers can take to some 128 MiB.
+const BODIES_MAX: usize = 16_384;
+const BODIES_OF_STRANGERS_MAX: usize = 4_096;
 
 /// How many larger bodies are kept at a time; the next wait for a place, within their deadline.
 /// Strangers, whose bodies are read only to be refused, have places of their own and so cannot keep
@@ -38,9 +46,11 @@ const DISCARDED_BYTES_MAX: usize = 16 << 20;
 
 /// How long a body may take. Long for the hundred bytes it usually has, even over a bad line;
 /// short enough that whoever dribbles bytes holds a connection for seconds only.
-const BODY_DEADLINE: Duration = Duration::from_secs(10);
+pub(crate) const BODY_DEADLINE: Duration = Duration::from_secs(10);
 
 const _: () = assert!(SMALL_BYTES_MAX < BODY_BYTES_MAX);
+const _: () = assert!(LARGE_BODIES_MAX < BODIES_MAX);
+const _: () = assert!(LARGE_BODIES_OF_STRANGERS_MAX < BODIES_OF_STRANGERS_MAX);
 const _: () = assert!(BODY_BYTES_MAX < DISCARDED_BYTES_MAX);
 
 /// Who sends a body, as far as that decides where it waits.
@@ -54,8 +64,42 @@ pub(crate) enum Sender {
 /// Reads bodies.
 #[derive(Debug)]
 pub(crate) struct Bodies {
+    of_known: Room,
+    of_strangers: Room,
+}
+
+/// Room for the bodies of some.
+#[derive(Debug)]
+struct Room {
+    /// How many there are now, and may be.
+    read: AtomicUsize,
+    read_max: usize,
     large: Semaphore,
-    large_of_strangers: Semaphore,
+}
+
+/// A body that is being read or decided on.
+#[derive(Debug)]
+struct Admission<'a>(&'a Room);
+
+impl Room {
+    const fn new(read_max: usize, large_max: usize) -> Self {
+        Self { read: AtomicUsize::new(0), read_max, large: Semaphore::const_new(large_max) }
+    }
+
+    /// Room for one more, if there is any.
+    fn enter(&self) -> Option<Admission<'_>> {
+        // Counted first, so that no two can take the last one; given back if it was too much.
+        let admission = Admission(self);
+        // ORDER: relaxed, here and below. A count that nothing else follows from.
+        let before = self.read.fetch_add(1, Ordering::Relaxed);
+        (before < self.read_max).then_some(admission)
+    }
+}
+
+impl Drop for Admission<'_> {
+    fn drop(&mut self) {
+        self.0.read.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// A body as it arrived, and its place if it is a large one.
@@ -63,6 +107,7 @@ pub(crate) struct Bodies {
 pub(crate) struct Received<'a> {
     bytes: BytesMut,
     place: Option<SemaphorePermit<'a>>,
+    _admission: Admission<'a>,
 }
 
 impl Deref for Received<'_> {
@@ -76,15 +121,15 @@ impl Deref for Received<'_> {
 impl Bodies {
     pub(crate) const fn new() -> Self {
         Self {
-            large: Semaphore::const_new(LARGE_BODIES_MAX),
-            large_of_strangers: Semaphore::const_new(LARGE_BODIES_OF_STRANGERS_MAX),
+            of_known: Room::new(BODIES_MAX, LARGE_BODIES_MAX),
+            of_strangers: Room::new(BODIES_OF_STRANGERS_MAX, LARGE_BODIES_OF_STRANGERS_MAX),
         }
     }
 
-    const fn places_for(&self, sender: Sender) -> &Semaphore {
+    const fn room_for(&self, sender: Sender) -> &Room {
         match sender {
-            Sender::Known => &self.large,
-            Sender::Stranger => &self.large_of_strangers,
+            Sender::Known => &self.of_known,
+            Sender::Stranger => &self.of_strangers,
         }
     }
 
@@ -98,6 +143,7 @@ impl Bodies {
     where
         B: Body<Data = Bytes> + Unpin,
     {
+        let admission = self.room_for(sender).enter().ok_or_else(Problem::too_busy)?;
         let announced = body.size_hint().lower();
         if announced > wide(BODY_BYTES_MAX) {
             // Who asks first has not sent anything, and is told not to.
@@ -106,7 +152,7 @@ impl Bodies {
             }
             return Err(Problem::body_too_large());
         }
-        match timeout(BODY_DEADLINE, collect(&mut body, self.places_for(sender))).await {
+        match timeout(BODY_DEADLINE, collect(&mut body, admission)).await {
             Err(_) => Err(Problem::body_too_late()),
             Ok(Ok(Some(received))) => Ok(received),
             Ok(Ok(None)) => {
@@ -118,15 +164,16 @@ impl Bodies {
     }
 }
 
-/// Collects the body, or nothing if it is too large. A large one takes one of the `places`.
+/// Collects the body, or nothing if it is too large. A large one takes a place in its room.
 async fn collect<'a, B>(
     body: &mut B,
-    places: &'a Semaphore,
+    admission: Admission<'a>,
 ) -> Result<Option<Received<'a>>, B::Error>
 where
     B: Body<Data = Bytes> + Unpin,
 {
-    let mut received = Received { bytes: BytesMut::new(), place: None };
+    let room = admission.0;
+    let mut received = Received { bytes: BytesMut::new(), place: None, _admission: admission };
     while let Some(frame) = body.frame().await {
         // What is not data is a trailer, and says nothing to us.
         let Ok(data) = frame?.into_data() else { continue };
@@ -136,7 +183,7 @@ where
         }
         if length > SMALL_BYTES_MAX && received.place.is_none() {
             // The places are never closed, so this only ever waits.
-            received.place = places.acquire().await.ok();
+            received.place = room.large.acquire().await.ok();
         }
         received.bytes.extend_from_slice(&data);
     }

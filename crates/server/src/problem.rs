@@ -107,6 +107,16 @@ impl Problem {
         Self { errors: Some(Vec::new()), close: true, ..problem }
     }
 
+    pub(crate) fn too_busy() -> Self {
+        let problem = Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "Service Unavailable",
+            "unkey/application/service_unavailable",
+            "Too many bodies are being read at this moment. Try again.",
+        );
+        Self { close: true, ..problem }
+    }
+
     pub(crate) fn path_not_found() -> Self {
         Self::new(
             StatusCode::NOT_FOUND,

@@ -1,5 +1,6 @@
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http_body_util::Full;
@@ -139,4 +140,30 @@ async fn strangers_with_large_bodies_keep_only_strangers_waiting() {
     assert!(bodies.read(full(BODY_BYTES_MAX), &none, Sender::Known).await.is_ok());
     assert_eq!(start.elapsed(), Duration::ZERO, "no wait");
     assert!(bodies.read(full(BODY_BYTES_MAX), &none, Sender::Stranger).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn beyond_the_bound_strangers_are_refused_at_once_and_others_are_not() {
+    let (bodies, none) = (Arc::new(Bodies::new()), HeaderMap::new());
+    let mut dribbling = Vec::new();
+    for _ in 0..BODIES_OF_STRANGERS_MAX {
+        let bodies = Arc::clone(&bodies);
+        dribbling.push(tokio::spawn(async move {
+            let mut stuck = Chunks { then_silence: true, ..Chunks::new(1, 1) };
+            bodies.read(&mut stuck, &HeaderMap::new(), Sender::Stranger).await.is_ok()
+        }));
+    }
+    while bodies.of_strangers.read.load(Ordering::Relaxed) < BODIES_OF_STRANGERS_MAX {
+        tokio::task::yield_now().await;
+    }
+    let start = tokio::time::Instant::now();
+    let refused = bodies.read(full(1), &none, Sender::Stranger).await.unwrap_err();
+    assert_eq!(refused.status.as_u16(), 503);
+    assert!(bodies.read(full(1), &none, Sender::Known).await.is_ok());
+    assert_eq!(start.elapsed(), Duration::ZERO, "no wait");
+
+    for stuck in dribbling {
+        assert!(!stuck.await.unwrap());
+    }
+    assert!(bodies.read(full(1), &none, Sender::Stranger).await.is_ok(), "there is room again");
 }
