@@ -1,53 +1,132 @@
 //! Connections: taken in, bounded in number and time, and finished before the process ends.
 //!
-//! An own loop instead of a framework's, because every wait on a client needs a deadline: for the
-//! head of a request (here), for its body (`body`), for taking the reply (`stall`), and for the
-//! end (here).
+//! An own loop instead of a framework's, because every wait on a client needs a deadline: for its
+//! first byte, a TLS handshake and which protocol it speaks (`connection`), for the rest of a head,
+//! the next request and the end (`patient`), for a body (`body`), and for taking a reply
+//! (`stall`).
+//!
+//! Promises: whoever only sits there locks nobody out (`places`); a request in flight is answered.
+//! Refuses: more connections from one address than it may have, by closing them.
+//! Fails: when nothing more can be opened, by ending who has been idle for longest, and resting.
 
-use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use crate::door::Door;
+use crate::tls::Tls;
 
+mod activity;
+mod connection;
+pub(crate) mod files;
+mod frames;
+mod noted;
+mod patient;
+mod peer;
+mod places;
 mod stall;
 #[cfg(test)]
 mod tests;
 
-use stall::Impatient;
-
-/// Most connections at a time; more wait in the kernel's queue. With the buffers of each (a head,
-/// a small body) this bounds what clients can take from the machine to some 200 MiB.
-const CONNECTIONS_MAX: usize = 4_096;
-
-/// How long the head of a request may take, and how long a connection may be idle before the next
-/// one: the clock starts with the wait. Whoever dribbles bytes is cut off here.
-const HEAD_DEADLINE: Duration = Duration::from_secs(5);
-
-/// Largest head of a request, several times what a browser sends. Given to hyper twice: the size of
-/// its buffer alone lets through a head that ends in the same read that exceeds it.
-const HEAD_BYTES_MAX: usize = 32 << 10;
+use activity::Order;
+pub(crate) use activity::Protocol;
+use connection::House;
+use peer::Peer;
+pub use places::Limits;
+use places::{Place, Places};
 
 /// How long accepting rests after a failure that concerns no single client, such as too many open
 /// files. Without a rest the loop would spin until the cause is gone.
 const ACCEPT_REST: Duration = Duration::from_millis(50);
 
-/// The connections that are open.
+/// Where clients come in.
 #[derive(Debug)]
-pub struct Connections {
-    open: GracefulShutdown,
-    places: Arc<Semaphore>,
+pub(crate) struct Entrance {
+    listener: TcpListener,
+    house: Arc<House>,
+    places: Arc<Places>,
+    /// A client that waits for a place.
+    waiting: Option<(TcpStream, Peer)>,
+}
+
+impl Entrance {
+    pub(crate) fn new(
+        listener: TcpListener,
+        door: Arc<Door>,
+        limits: Limits,
+        tls: Option<Tls>,
+    ) -> Self {
+        let house = House { door, tls, retiring: AtomicBool::new(false) };
+        let (house, places) = (Arc::new(house), Arc::new(Places::new(limits)));
+        Self { listener, house, places, waiting: None }
+    }
+
+    /// Takes connections in until `enough` is ready, and answers what comes over them.
+    pub(crate) async fn accept_until(&mut self, enough: impl Future<Output = ()>) {
+        let mut enough = pin!(enough);
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.next_client() => accepted,
+                () = &mut enough => return,
+            };
+            match accepted {
+                Ok(Some((stream, place))) => {
+                    tokio::spawn(connection::serve(stream, Arc::clone(&self.house), place));
+                }
+                Ok(None) => {}
+                Err(error) if concerns_one_client(&error) => {}
+                Err(_) => {
+                    self.places.evict();
+                    if timeout(ACCEPT_REST, &mut enough).await.is_ok() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next client with its place; `None` if it was refused.
+    ///
+    /// # Cancel safety
+    /// A client that was taken in and has no place yet is the next one.
+    async fn next_client(&mut self) -> io::Result<Option<(TcpStream, Place)>> {
+        if self.waiting.is_none() {
+            let (stream, address) = self.listener.accept().await?;
+            // Replies are small and whole: waiting to fill a packet would only delay them.
+            stream.set_nodelay(true)?;
+            self.waiting = Some((stream, Peer::of(address.ip())));
+        }
+        let Some((_, peer)) = &self.waiting else { return Ok(None) };
+        let place = self.places.claim(*peer).await;
+        let waiting = self.waiting.take();
+        Ok(waiting.zip(place).map(|((stream, _), place)| (stream, place)))
+    }
+
+    /// From here on no one is kept: the server is not ready, replies close their connection, and
+    /// idle connections end. Whoever comes is still answered.
+    pub(crate) fn retire(&self) {
+        // ORDER: relaxed, with `House::is_retiring`.
+        self.house.retiring.store(true, Ordering::Relaxed);
+        self.places.order_all(Order::Retire);
+    }
+
+    /// Closes the listener. What is in flight goes on.
+    pub(crate) fn stop(self) -> Connections {
+        self.retire();
+        self.places.order_all(Order::Stop);
+        Connections { places: self.places }
+    }
+}
+
+/// The connections that are still open when no more are taken in.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    places: Arc<Places>,
 }
 
 impl Connections {
@@ -56,87 +135,17 @@ impl Connections {
     ///
     /// # Cancel safety
     /// Dropping it early leaves the connections as they are.
-    pub async fn drain(self, enough: impl Future<Output = ()>) -> usize {
-        let Self { open, places } = self;
+    pub(crate) async fn drain(self, enough: impl Future<Output = ()>) -> usize {
         tokio::select! {
-            () = open.shutdown() => {}
+            () = self.places.empty() => {}
             () = enough => {}
         }
-        CONNECTIONS_MAX.saturating_sub(places.available_permits())
+        self.places.open()
     }
-}
-
-/// Takes connections in until `stop` is ready, and answers what comes over them.
-pub async fn accept_until(
-    stop: impl Future<Output = ()>,
-    listener: TcpListener,
-    door: &Arc<Door>,
-) -> Connections {
-    let connections = Connections {
-        open: GracefulShutdown::new(),
-        places: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
-    };
-    let mut stop = pin!(stop);
-    loop {
-        let next = next_connection(&listener, &connections.places);
-        let accepted = tokio::select! {
-            accepted = next => accepted,
-            () = &mut stop => return connections,
-        };
-        match accepted {
-            Ok((stream, place)) => {
-                let watcher = connections.open.watcher();
-                tokio::spawn(serve_connection(stream, Arc::clone(door), watcher, place));
-            }
-            Err(error) if concerns_one_client(&error) => {}
-            Err(_) => {
-                if timeout(ACCEPT_REST, &mut stop).await.is_ok() {
-                    return connections;
-                }
-            }
-        }
-    }
-}
-
-/// Waits for a place first, then for a client: whoever comes when all places are taken waits in
-/// the kernel's queue.
-async fn next_connection(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let place = Arc::clone(places).acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, _) = listener.accept().await?;
-    // Replies are small and whole: waiting to fill a packet would only delay them.
-    stream.set_nodelay(true)?;
-    Ok((stream, place))
 }
 
 /// Failures of a connection that ended before it was taken in.
 fn concerns_one_client(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, InvalidInput, NotConnected};
     matches!(error.kind(), ConnectionAborted | ConnectionReset | InvalidInput | NotConnected)
-}
-
-/// Serves one client until it leaves, is too slow, or the drain begins.
-async fn serve_connection<T>(
-    stream: T,
-    door: Arc<Door>,
-    watcher: Watcher,
-    place: OwnedSemaphorePermit,
-) where
-    T: AsyncRead + AsyncWrite + Unpin + 'static,
-{
-    let service = service_fn(|request| {
-        let door = Arc::clone(&door);
-        async move { Ok::<_, Infallible>(door.answer(request).await) }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_DEADLINE)
-        .max_header_size(HEAD_BYTES_MAX)
-        .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(Impatient::new(stream)), service);
-    // A client that breaks off or breaks the protocol is its own affair.
-    let _ = watcher.watch(connection).await;
-    drop(place);
 }

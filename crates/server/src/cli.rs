@@ -7,8 +7,10 @@ use clap::{Args, Parser, Subcommand};
 mod globe;
 #[cfg(test)]
 mod tests;
+mod transport;
 
 pub use globe::{GcArgs, GlobeCommand, GlobeUrl, ShowArgs};
+pub use transport::TransportArgs;
 
 /// The key that works out of the box, on this machine only.
 pub const DEVELOPMENT_KEY: &str = "tidegate_dev";
@@ -37,8 +39,9 @@ Examples:
       Starts on 127.0.0.1:7600 with a key for development, and prints a curl line to try.
 
   export TIDEGATE_ROOT_KEY=$(openssl rand -hex 32)
-  tidegate serve --listen 0.0.0.0:7600 --memory 1GiB
-      Answers other machines, with a key of its own and room for more subjects.
+  tidegate serve --listen 0.0.0.0:7600 --plain-http --memory 1GiB
+      Answers other machines, with a key of its own and room for more subjects. TLS ends in front
+      of it; in a build with the feature `tls`, --tls-cert and --tls-key do without.
 
   tidegate serve --redis redis://127.0.0.1:6379
   tidegate serve --redis redis://127.0.0.1:6379 --listen 127.0.0.1:7601
@@ -154,6 +157,10 @@ pub struct ServeArgs {
         value_parser = clap::value_parser!(u16).range(1..=1_000)
     )]
     pub regions_max: u16,
+
+    /// How connections are taken in and ended.
+    #[command(flatten)]
+    pub transport: TransportArgs,
 }
 
 impl ServeArgs {

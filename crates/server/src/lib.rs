@@ -1,9 +1,10 @@
 //! The doors of Tidegate: how requests arrive over a network and how answers leave.
 //!
-//! In the order a request meets them: `accept` (connections, time-outs, drain), `door` (routes
-//! and the order of processing), `body` (bytes, bounded), [`decode`] (bytes to requests),
-//! `auth` (who asks), and `reply` (answers and problems to bytes). `serve` wires them up for the
-//! command line of `cli`, and `region` and `globe` say with whom limits are shared.
+//! In the order a request meets them: `accept` (connections, time-outs, drain; `tls` if there is
+//! any), `health` (whether we live and are ready), `door` (routes and the order of processing),
+//! `body` (bytes, bounded), [`decode`] (bytes to requests), `auth` (who asks), and `reply` (answers
+//! and problems to bytes). `serve` wires them up for the command line of `cli`, and `region` and
+//! `globe` say with whom limits are shared.
 //!
 //! Without the feature `serve` there is only [`decode`].
 
@@ -21,6 +22,8 @@ pub mod door;
 #[cfg(feature = "serve")]
 pub mod globe;
 #[cfg(feature = "serve")]
+mod health;
+#[cfg(feature = "serve")]
 mod problem;
 #[cfg(feature = "serve")]
 mod region;
@@ -32,3 +35,5 @@ pub mod request_id;
 pub mod serve;
 #[cfg(feature = "serve")]
 mod signals;
+#[cfg(feature = "serve")]
+pub mod tls;

@@ -10,11 +10,10 @@ use std::time::Duration;
 use thiserror::Error;
 use tidegate::redis::ConfigError;
 use tidegate::{Drained, Limiter, Part};
-use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-use crate::accept::accept_until;
+use crate::accept::Entrance;
 use crate::auth::RootKey;
 use crate::cli::{DEVELOPMENT_KEY, ServeArgs};
 use crate::door::Door;
@@ -22,9 +21,11 @@ use crate::globe::{Globe, StartError};
 use crate::region::Region;
 use crate::request_id::RequestIds;
 use crate::signals::Signals;
+use crate::tls::TlsError;
 
 #[cfg(test)]
 mod tests;
+mod wire;
 
 /// The workspace of the one key there is.
 pub(crate) const WORKSPACE: &str = "ws_dev";
@@ -56,6 +57,16 @@ pub enum ServeError {
          or listen on 127.0.0.1."
     )]
     DevelopmentKeyExposed(SocketAddr),
+    /// Keys must not cross a network in clear text by accident.
+    #[error(
+        "{0} can be reached by other machines, and without TLS they would send their keys in \
+         clear text.\nGive --tls-cert and --tls-key, or say --plain-http if TLS ends in front of \
+         it, or listen on 127.0.0.1."
+    )]
+    PlainHttpExposed(SocketAddr),
+    /// TLS, or its files.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// Not the address of a Redis. It is not repeated: there may be a password in it.
     #[error(
         "the regional store (TIDEGATE_REDIS or --redis): {0}.\nExpected \
@@ -96,6 +107,8 @@ impl ServeError {
         match self {
             Self::InvalidKey(_)
             | Self::DevelopmentKeyExposed(_)
+            | Self::PlainHttpExposed(_)
+            | Self::Tls(_)
             | Self::InvalidRedis(_)
             | Self::InvalidFleetSecret(_) => ExitCode::from(2),
             Self::Globe(why) if why.is_usage() => ExitCode::from(2),
@@ -110,6 +123,7 @@ impl ServeError {
 /// [`ServeError`], if it cannot begin. Nothing that happens later is an error.
 pub fn serve(args: &ServeArgs) -> Result<(), ServeError> {
     check_key(args)?;
+    wire::check(args)?;
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run(args))
 }
 
@@ -122,6 +136,8 @@ fn check_key(args: &ServeArgs) -> Result<(), ServeError> {
 }
 
 async fn run(args: &ServeArgs) -> Result<(), ServeError> {
+    let tls = wire::tls(&args.transport)?;
+    let limits = wire::limits(&args.transport);
     let secret = args.fleet_secret_bytes().map_err(ServeError::InvalidFleetSecret)?;
     let region = args.redis.as_deref().map(|url| Region::parse(url, secret)).transpose()?;
     let globe = Globe::parse(args)?;
@@ -132,7 +148,7 @@ async fn run(args: &ServeArgs) -> Result<(), ServeError> {
     let door = Arc::new(door(args, &shared)?);
     // Caught before anyone is told that we run: whoever reads the address may ask us to end.
     let mut signals = Signals::catch()?;
-    let listener = listen(args.listen).await?;
+    let listener = wire::listen(args.listen)?;
     if let Some(globe) = &shared.globe {
         globe.confirm(door.limiter()).await?;
     }
@@ -143,15 +159,20 @@ async fn run(args: &ServeArgs) -> Result<(), ServeError> {
     let looks = shared.look(&door);
 
     let sweeper = tokio::spawn(sweep(Arc::clone(&door)));
-    let connections = accept_until(signals.next(), listener, &door).await;
-    let first = match shared.is_alone() {
-        true => "requests in flight are finished first",
-        false => "requests in flight are finished and what was admitted is recorded first",
-    };
-    say(&format_args!("\nstopping; {first} (Ctrl-C again ends it at once)"));
+    let mut entrance = Entrance::new(listener, Arc::clone(&door), limits, tls);
+    entrance.accept_until(signals.next()).await;
+    let mut hurried = wire::retire(&mut entrance, args.transport.retire_for, &mut signals).await;
+    let connections = entrance.stop();
+    if !hurried {
+        let first = match shared.is_alone() {
+            true => "requests in flight are finished first",
+            false => "requests in flight are finished and what was admitted is recorded first",
+        };
+        say(&format_args!("\nstopping; {first} (Ctrl-C again ends it at once)"));
+    }
     let end = Instant::now() + END_DEADLINE;
-    let mut hurried = false;
-    let enough = async { hurried = timeout(REQUESTS_DEADLINE, signals.next()).await.is_ok() };
+    let patience = if hurried { Duration::ZERO } else { REQUESTS_DEADLINE };
+    let enough = async { hurried |= timeout(patience, signals.next()).await.is_ok() };
     let open = connections.drain(enough).await;
     sweeper.abort();
     looks.iter().for_each(JoinHandle::abort);
@@ -209,13 +230,6 @@ fn door(args: &ServeArgs, shared: &Shared) -> Result<Door, ServeError> {
     Ok(Door::new(builder.build()?, RootKey::new(args.root_key.clone(), workspace), request_ids))
 }
 
-async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
-    TcpListener::bind(address).await.map_err(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => ServeError::AddressInUse(address),
-        _ => ServeError::Listen(address, error),
-    })
-}
-
 /// Gives memory back, a little at a time.
 async fn sweep(door: Arc<Door>) {
     let mut ticks = interval(SWEEP_INTERVAL);
@@ -247,7 +261,8 @@ struct Welcome<'a> {
 
 impl fmt::Display for Welcome<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let url = format!("http://{}", reachable(self.address));
+        let scheme = if self.args.transport.tls_cert.is_some() { "https" } else { "http" };
+        let url = format!("{scheme}://{}", reachable(self.address));
         let (memory_mib, subjects) = (self.args.memory >> 20, grouped(self.subjects_max));
         // A secret does not belong on a screen or into a log.
         let (key, header) = if self.args.has_development_key() {

@@ -105,3 +105,42 @@ fn regions_are_counted_from_one() {
         assert_eq!(parse(&["--regions-max", bad]).unwrap_err(), ErrorKind::ValueValidation);
     }
 }
+
+#[test]
+fn one_address_has_half_of_the_connections_unless_told_otherwise() {
+    for (args, possible, expected) in [
+        (&[][..], 9_999, (4_096, 2_048)),
+        (&[], 896, (896, 448)),
+        (&["--connections-max", "7"], 9_999, (7, 4)),
+        (&["--connections-max", "1"], 9_999, (1, 1)),
+        (&["--connections-per-address-max", "9"], 9_999, (4_096, 9)),
+    ] {
+        let limits = parse(args).unwrap().transport.limits(possible);
+        assert_eq!((limits.connections_max, limits.per_address_max), expected, "{args:?}");
+    }
+    for bad in ["0", "1000001", "many"] {
+        for option in ["--connections-max", "--connections-per-address-max"] {
+            assert_eq!(parse(&[option, bad]).unwrap_err(), ErrorKind::ValueValidation, "{bad}");
+        }
+    }
+}
+
+#[test]
+fn a_certificate_needs_its_key_and_tls_is_not_plain() {
+    let missing = ErrorKind::MissingRequiredArgument;
+    assert_eq!(parse(&["--tls-cert", "c"]).unwrap_err(), missing);
+    assert_eq!(parse(&["--tls-key", "k"]).unwrap_err(), missing);
+    assert!(parse(&["--tls-key", "k", "--tls-cert", "c"]).is_ok());
+    let both = ["--tls-key", "k", "--tls-cert", "c", "--plain-http"];
+    assert_eq!(parse(&both).unwrap_err(), ErrorKind::ArgumentConflict);
+}
+
+#[test]
+fn retiring_takes_no_time_unless_told_otherwise() {
+    let retire_for = |args: &[&str]| parse(args).map(|args| args.transport.retire_for.as_millis());
+    assert_eq!(retire_for(&[]), Ok(0));
+    assert_eq!(retire_for(&["--retire-for", "1500ms"]), Ok(1_500));
+    for bad in ["5", "2h", "soon"] {
+        assert_eq!(retire_for(&["--retire-for", bad]), Err(ErrorKind::ValueValidation), "{bad}");
+    }
+}

@@ -1,4 +1,16 @@
 use super::*;
+use crate::cli::TransportArgs;
+
+fn transport() -> TransportArgs {
+    TransportArgs {
+        connections_max: 100,
+        connections_per_address_max: None,
+        tls_cert: None,
+        tls_key: None,
+        plain_http: false,
+        retire_for: Duration::ZERO,
+    }
+}
 
 fn args(root_key: &str) -> ServeArgs {
     ServeArgs {
@@ -10,6 +22,7 @@ fn args(root_key: &str) -> ServeArgs {
         globe: None,
         region: None,
         regions_max: 10,
+        transport: transport(),
     }
 }
 
@@ -30,6 +43,30 @@ fn the_key_that_everyone_knows_is_not_exposed() {
         let args = ServeArgs { listen: loopback.parse().unwrap(), ..args(DEVELOPMENT_KEY) };
         assert!(check_key(&args).is_ok(), "{loopback}");
     }
+}
+
+#[test]
+fn keys_do_not_cross_a_network_in_clear_text_unless_that_is_wanted() {
+    let error = wire::check(&args("k")).unwrap_err();
+    assert!(matches!(error, ServeError::PlainHttpExposed(_)));
+    for way_out in ["--plain-http", "--tls-cert", "--tls-key", "127.0.0.1"] {
+        assert!(error.to_string().contains(way_out), "{error}");
+    }
+    let wanted = TransportArgs { plain_http: true, ..transport() };
+    assert!(wire::check(&ServeArgs { transport: wanted, ..args("k") }).is_ok());
+    let encrypted = TransportArgs { tls_cert: Some("c.pem".into()), ..transport() };
+    assert!(wire::check(&ServeArgs { transport: encrypted, ..args("k") }).is_ok());
+    for loopback in ["127.0.0.1:1", "[::1]:1"] {
+        let args = ServeArgs { listen: loopback.parse().unwrap(), ..args("k") };
+        assert!(wire::check(&args).is_ok(), "{loopback}");
+    }
+}
+
+#[test]
+fn the_welcome_says_https_where_it_is() {
+    let transport = TransportArgs { tls_cert: Some("c.pem".into()), ..transport() };
+    let said = welcome(&ServeArgs { transport, ..args("hush") }, true);
+    assert!(said.contains(" https://127.0.0.1:7600/v2/") && !said.contains("http://"), "{said}");
 }
 
 #[test]

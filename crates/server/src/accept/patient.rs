@@ -1,0 +1,160 @@
+//! A connection, and the patience we have with it.
+//!
+//! Promises: every wait on the client ends: for the rest of a head, for the next request, for the
+//! reply to be taken. Orders are followed as soon as they are given.
+//! Fails: by ending the connection; where the client can be told, it is told first.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::activity::{Activity, Order, Protocol};
+use super::stall::WRITE_DEADLINE;
+use crate::body::BODY_DEADLINE;
+
+/// How long a head may take from its first byte on, how long the first byte of a connection may
+/// take, and how long a client that was told to go may take to go. A head is one packet: even over
+/// a bad line that is a second. Whoever dribbles bytes is cut off here.
+pub(super) const HEAD_DEADLINE: Duration = Duration::from_secs(5);
+
+/// How long a connection may be idle between two requests. Longer than the clients that keep
+/// connections for long (proxies and load balancers: commonly 60 s), because whoever closes first
+/// decides: if we did, a client's next request could cross our close and fail.
+pub(super) const IDLE_DEADLINE: Duration = Duration::from_secs(75);
+
+/// How long a request may be in flight. What is too large may be read on for a second body's time;
+/// then the reply has to be taken. None of it is waiting for us: a decision takes milliseconds.
+pub(super) const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
+
+const _: () = assert!(
+    REQUEST_DEADLINE.as_secs() >= 2 * BODY_DEADLINE.as_secs() + WRITE_DEADLINE.as_secs(),
+    "the body's own deadline, which answers, comes first"
+);
+const _: () = assert!(HEAD_DEADLINE.as_secs() < IDLE_DEADLINE.as_secs());
+
+/// A connection that is ended when the patience with it ends.
+pub(super) struct Patient<'a, C> {
+    connection: Pin<&'a mut C>,
+    /// Tells the connection to finish what it has, and to end.
+    retire: fn(Pin<&mut C>),
+    /// When it was told.
+    retired: Option<Instant>,
+    protocol: Protocol,
+    activity: Arc<Activity>,
+    /// Rings at the earliest deadline or before: deadlines that move on do not move it.
+    alarm: Pin<Box<Sleep>>,
+}
+
+/// What a deadline means.
+enum Deadline {
+    /// The client is told to go.
+    Idle(Instant),
+    /// The connection is cut off.
+    Over(Instant),
+    /// There is none now: look again soon.
+    None,
+}
+
+impl<'a, C: Future> Patient<'a, C> {
+    pub(super) fn new(
+        connection: Pin<&'a mut C>,
+        retire: fn(Pin<&mut C>),
+        protocol: Protocol,
+        activity: &Arc<Activity>,
+    ) -> Self {
+        let alarm = Box::pin(sleep_until(Instant::now() + IDLE_DEADLINE));
+        let activity = Arc::clone(activity);
+        Self { connection, retire, retired: None, protocol, activity, alarm }
+    }
+
+    fn deadline(&self) -> Deadline {
+        let activity = &self.activity;
+        let turned = activity.turned();
+        if let Some(head) = activity.head() {
+            Deadline::Over(head + HEAD_DEADLINE)
+        } else if activity.is_busy() {
+            match self.protocol {
+                Protocol::Http1 => Deadline::Over(turned + REQUEST_DEADLINE),
+                // Its requests have each a task of their own, and there a deadline.
+                Protocol::Http2 => Deadline::None,
+            }
+        } else {
+            match self.retired {
+                Some(retired) => Deadline::Over(retired.max(turned) + HEAD_DEADLINE),
+                None => Deadline::Idle(turned + IDLE_DEADLINE),
+            }
+        }
+    }
+
+    /// Tells the client to go, once. `false` if that was done before.
+    fn retire(&mut self) -> bool {
+        if self.retired.is_some() {
+            return false;
+        }
+        self.retired = Some(Instant::now());
+        (self.retire)(self.connection.as_mut());
+        true
+    }
+
+    /// Does as it was told. `Ready` if that is to end.
+    fn obey(&mut self, context: &Context<'_>) -> Poll<bool> {
+        match self.activity.ordered(context.waker()) {
+            Order::Serve => Poll::Ready(false),
+            Order::Retire if !self.activity.was_asked() => Poll::Ready(false),
+            Order::Evict if !self.activity.is_busy() => Poll::Pending,
+            Order::Retire | Order::Stop | Order::Evict => Poll::Ready(self.retire()),
+        }
+    }
+
+    /// Waits for the earliest deadline.
+    fn poll_deadline(&mut self, context: &mut Context<'_>) -> Poll<Deadline> {
+        loop {
+            let deadline = self.deadline();
+            let (Deadline::Idle(at) | Deadline::Over(at)) = deadline else {
+                if self.alarm.is_elapsed() {
+                    self.alarm.as_mut().reset(Instant::now() + HEAD_DEADLINE);
+                }
+                match self.alarm.as_mut().poll(context) {
+                    Poll::Ready(()) => continue,
+                    Poll::Pending => return Poll::Pending,
+                }
+            };
+            if self.alarm.is_elapsed() && at <= Instant::now() {
+                return Poll::Ready(deadline);
+            }
+            if self.alarm.is_elapsed() || at < self.alarm.deadline() {
+                self.alarm.as_mut().reset(at);
+            }
+            if self.alarm.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+impl<C: Future> Future for Patient<'_, C> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        // Twice at most: a client is told to go only once.
+        loop {
+            // A client that breaks off or breaks the protocol is its own affair.
+            if self.connection.as_mut().poll(context).is_ready() {
+                return Poll::Ready(());
+            }
+            match self.obey(context) {
+                Poll::Pending => return Poll::Ready(()),
+                Poll::Ready(true) => continue,
+                Poll::Ready(false) => {}
+            }
+            match self.poll_deadline(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Deadline::Idle(_)) if self.retire() => {}
+                Poll::Ready(_) => return Poll::Ready(()),
+            }
+        }
+    }
+}
