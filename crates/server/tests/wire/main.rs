@@ -9,6 +9,8 @@ mod batches;
 #[cfg(test)]
 mod globe;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod process;
 #[cfg(test)]
 mod region;
@@ -16,3 +18,7 @@ mod region;
 mod singles;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod tls;
+#[cfg(test)]
+mod transport;

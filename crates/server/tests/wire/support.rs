@@ -1,6 +1,7 @@
 //! Starting the binary, speaking HTTP to it, and waiting.
 
 mod http;
+mod http2;
 mod server;
 
 use std::time::Duration;
@@ -8,7 +9,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 pub(crate) use http::{Client, Reply};
-pub(crate) use server::{Server, tidegate};
+pub(crate) use http2::{Http2, received};
+pub(crate) use server::{Server, program, tidegate};
 
 pub(crate) const LIMIT: &str = "/v2/ratelimit.limit";
 pub(crate) const MULTI_LIMIT: &str = "/v2/ratelimit.multiLimit";

@@ -47,6 +47,12 @@ impl Client {
         self.post_bytes(path, body.to_string().as_bytes())
     }
 
+    /// For what has no body and needs no key.
+    pub(crate) fn ask(&mut self, method: &str, path: &str) -> Reply {
+        self.send(&[format!("{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()]);
+        if method == "HEAD" { self.reply_without_body() } else { self.reply() }
+    }
+
     pub(crate) fn post_bytes(&mut self, path: &str, body: &[u8]) -> Reply {
         self.send(&[self.head(path, &format!("Content-Length: {}", body.len())).as_bytes(), body]);
         self.reply()
@@ -70,6 +76,17 @@ impl Client {
     }
 
     pub(crate) fn reply(&mut self) -> Reply {
+        let mut reply = self.reply_without_body();
+        let length = reply.header("content-length").map_or(0, |length| length.parse().unwrap());
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body).unwrap();
+        if length > 0 {
+            reply.body = serde_json::from_slice(&body).unwrap();
+        }
+        reply
+    }
+
+    fn reply_without_body(&mut self) -> Reply {
         let status_line = self.line();
         let status = status_line.split(' ').nth(1).and_then(|status| status.parse().ok());
         let status = status.unwrap_or_else(|| panic!("not HTTP: {status_line:?}"));
@@ -82,14 +99,21 @@ impl Client {
             let (name, value) = line.split_once(": ").unwrap();
             headers.push((name.to_owned(), value.to_owned()));
         }
-        let mut reply = Reply { status, headers, body: Value::Null };
-        let length = reply.header("content-length").map_or(0, |length| length.parse().unwrap());
-        let mut body = vec![0; length];
-        self.stream.read_exact(&mut body).unwrap();
-        if length > 0 {
-            reply.body = serde_json::from_slice(&body).unwrap();
-        }
-        reply
+        Reply { status, headers, body: Value::Null }
+    }
+
+    /// Everything that comes until the server closes the connection.
+    pub(crate) fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        // What came before a reset is there nevertheless.
+        let _ = self.stream.read_to_end(&mut rest);
+        rest
+    }
+
+    /// Whether the server says that next; `false` if it closes.
+    pub(crate) fn rest_begins_with(&mut self, expected: &[u8]) -> bool {
+        let mut bytes = vec![0; expected.len()];
+        self.stream.read_exact(&mut bytes).is_ok() && bytes == expected
     }
 
     /// Whether the server has closed the connection, after whatever it still sent.
@@ -101,7 +125,16 @@ impl Client {
         }
     }
 
-    /// The same, without waiting.
+    /// Whether something has arrived, without waiting and without taking it.
+    pub(crate) fn has_something_to_read(&mut self) -> bool {
+        let stream = self.stream.get_mut();
+        stream.set_nonblocking(true).unwrap();
+        let waits = stream.peek(&mut [0]).is_err();
+        stream.set_nonblocking(false).unwrap();
+        !waits
+    }
+
+    /// The same as [`is_closed`](Self::is_closed), without waiting.
     pub(crate) fn is_closed_now(&mut self) -> bool {
         let stream = self.stream.get_mut();
         stream.set_nonblocking(true).unwrap();

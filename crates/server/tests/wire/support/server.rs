@@ -50,7 +50,12 @@ fn read(
 
 /// The binary, in an environment that says nothing about keys and stores.
 pub(crate) fn tidegate(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    program(env!("CARGO_BIN_EXE_tidegate"), args)
+}
+
+/// The same for what starts the binary.
+pub(crate) fn program(name: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(name);
     command.args(args).env_remove("TIDEGATE_ROOT_KEY");
     command.env_remove("TIDEGATE_REDIS").env_remove("TIDEGATE_FLEET_SECRET");
     command.env_remove("TIDEGATE_GLOBE").env_remove("TIDEGATE_REGION");
@@ -62,6 +67,12 @@ impl Server {
     /// On a free port, with the key for development.
     pub(crate) fn start() -> Self {
         Self::start_with(&mut tidegate(&["serve", "--listen", "127.0.0.1:0"]), "tidegate_dev")
+    }
+
+    /// The same, with more to say.
+    pub(crate) fn start_saying(args: &[&str]) -> Self {
+        let args = [&["serve", "--listen", "127.0.0.1:0"], args].concat();
+        Self::start_with(&mut tidegate(&args), "tidegate_dev")
     }
 
     /// Runs what ends by itself; gives its exit code, and what it said on both outputs.
@@ -93,7 +104,7 @@ impl Server {
         read(child.0.stderr.take().unwrap(), &warned, None);
         let (address, key) = ("127.0.0.1:0".parse().unwrap(), key.to_owned());
         let mut server = Self { child, address, key, said, reader, warned };
-        let line = server.wait_for_line("listens on http://");
+        let line = server.wait_for_line("listens on http");
         server.address = line.rsplit('/').next().unwrap().parse().unwrap();
         // The rest of the welcome follows in the same breath.
         server.wait_for_line("Ctrl-C");
