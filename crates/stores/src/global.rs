@@ -20,10 +20,10 @@ mod calls;
 mod config;
 #[cfg(feature = "mysql")]
 mod mysql;
-mod pool;
+pub(crate) mod pool;
 mod regions;
 mod schema;
-mod session;
+pub(crate) mod session;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 

@@ -2,6 +2,7 @@
 
 mod errors;
 mod statements;
+mod tables;
 
 use std::fmt;
 
@@ -17,6 +18,7 @@ use super::schema::{Check, Migrate};
 use super::session::{
     Field, Opener, Record, Session, Statements, Trouble, Value, Written, foreign,
 };
+use crate::control::Pooled;
 use errors::{advise, trouble};
 
 /// What the user needs that `tidegate serve` logs in as, in the database `tidegate`. Tables must be
@@ -24,7 +26,13 @@ use errors::{advise, trouble};
 pub const GRANTS: &str = "\
 GRANT SELECT ON tidegate.tidegate_schema TO 'tidegate'@'%';
 GRANT SELECT, INSERT, UPDATE ON tidegate.tidegate_regions TO 'tidegate'@'%';
-GRANT SELECT, INSERT, DELETE ON tidegate.tidegate_feed TO 'tidegate'@'%';";
+GRANT SELECT, INSERT, DELETE ON tidegate.tidegate_feed TO 'tidegate'@'%';
+GRANT SELECT, UPDATE ON tidegate.tidegate_revision TO 'tidegate'@'%';
+GRANT SELECT, INSERT, UPDATE ON tidegate.tidegate_workspaces TO 'tidegate'@'%';
+GRANT SELECT, INSERT, UPDATE ON tidegate.tidegate_keys TO 'tidegate'@'%';
+GRANT SELECT, INSERT, UPDATE ON tidegate.tidegate_namespaces TO 'tidegate'@'%';
+GRANT SELECT, INSERT, UPDATE ON tidegate.tidegate_overrides TO 'tidegate'@'%';
+GRANT SELECT, INSERT ON tidegate.tidegate_audit TO 'tidegate'@'%';";
 
 /// What the user needs that `tidegate migrate` logs in as.
 pub const MIGRATE_GRANTS: &str = "\
@@ -104,6 +112,14 @@ impl MysqlStore {
     }
 }
 
+impl Pooled for MysqlStore {
+    type Opener = Mysql;
+
+    fn pool(&self) -> &Pool<Mysql> {
+        &self.pool
+    }
+}
+
 impl GlobalStore for MysqlStore {
     fn call<'a>(&'a self, call: &'a GlobalCall) -> GlobalCalling<'a> {
         Box::pin(self.pool.run(call))
@@ -111,7 +127,7 @@ impl GlobalStore for MysqlStore {
 }
 
 /// How to get in.
-struct Mysql {
+pub(crate) struct Mysql {
     options: MySqlConnectOptions,
     /// There is a password, and nothing to encrypt it with.
     plain_password: bool,
@@ -218,12 +234,16 @@ fn bound<'q>(sql: &'static str, values: &[Value<'q>]) -> Query<'q, MySql, MySqlA
     values.iter().fold(sqlx::query(sql), |query, value| match *value {
         Value::Number(number) | Value::Place(number) => query.bind(number),
         Value::Bytes(bytes) => query.bind(bytes),
+        Value::Null => query.bind(None::<u64>),
     })
 }
 
 fn record(row: &MySqlRow) -> Result<Record, Trouble> {
     let field = |index| {
-        let number = row.try_get(index).map(Field::Number);
+        let number = row.try_get(index).map(|found: Option<u64>| match found {
+            Some(number) => Field::Number(number),
+            None => Field::Null,
+        });
         number.or_else(|_| row.try_get(index).map(Field::Bytes)).map_err(|_| foreign())
     };
     (0..row.len()).map(field).collect::<Result<Vec<Field>, Trouble>>().map(Record::new)

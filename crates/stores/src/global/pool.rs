@@ -25,7 +25,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
 /// What is done with a connection.
-pub(super) trait Job: Sync {
+pub(crate) trait Job: Sync {
     /// What it gives.
     type Output: Send;
 
@@ -37,7 +37,7 @@ pub(super) trait Job: Sync {
 }
 
 /// The connections of one store.
-pub(super) struct Pool<O: Opener>(Arc<Shared<O>>);
+pub(crate) struct Pool<O: Opener>(Arc<Shared<O>>);
 
 struct Shared<O: Opener> {
     opener: O,
@@ -55,7 +55,7 @@ struct Idle<S> {
 type Place = Arc<OwnedSemaphorePermit>;
 
 impl<O: Opener> Pool<O> {
-    pub(super) fn new(opener: O) -> Self {
+    pub(crate) fn new(opener: O) -> Self {
         let places = Arc::new(Semaphore::new(O::SESSIONS_MAX));
         Self(Arc::new(Shared { opener, idle: Mutex::default(), places }))
     }
@@ -64,7 +64,7 @@ impl<O: Opener> Pool<O> {
     ///
     /// # Cancel safety
     /// When dropped, the job may or may not have been done. Nobody waits for it.
-    pub(super) async fn run<J: Job>(&self, job: &J) -> Result<J::Output, GlobalError> {
+    pub(crate) async fn run<J: Job>(&self, job: &J) -> Result<J::Output, GlobalError> {
         match timeout(ANSWER_WITHIN, self.run_twice(job)).await {
             Ok(done) => done,
             Err(_) => Err(GlobalError::Timeout),
@@ -92,7 +92,7 @@ impl<O: Opener> Pool<O> {
         job: &J,
     ) -> Result<J::Output, Trouble> {
         let done = job.run(&mut session).await;
-        if !matches!(done, Err(Trouble::Lost(_))) {
+        if !matches!(done, Err(Trouble::Lost(_) | Trouble::Unsure(_))) {
             self.0.keep(session);
         }
         done

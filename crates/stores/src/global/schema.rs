@@ -6,7 +6,7 @@ use super::pool::Job;
 use super::session::{Session, Trouble, Value};
 
 /// How many versions of the tables there have been.
-pub(super) const VERSIONS: usize = 1;
+pub(crate) const VERSIONS: usize = 2;
 
 /// The version of the tables that this build works with.
 pub const SCHEMA_VERSION: u64 = VERSIONS as u64;

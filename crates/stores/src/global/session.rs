@@ -4,50 +4,57 @@ use std::fmt;
 
 use tidegate_convergence::GlobalError;
 
+use crate::control::ControlStatements;
+
 /// What is bound to a statement.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Value<'a> {
+pub(crate) enum Value<'a> {
     /// Any number. What cannot hold it keeps its bits.
     Number(u64),
     /// An id or a count. What cannot hold it takes its own largest.
     Place(u64),
     /// Bytes.
     Bytes(&'a [u8]),
+    /// Nothing.
+    Null,
 }
 
 /// What a statement gave.
 #[derive(Debug)]
-pub(super) enum Field {
+pub(crate) enum Field {
     Number(u64),
     Bytes(Vec<u8>),
+    Null,
 }
 
 /// One row. Fields are taken in their order.
 #[derive(Debug)]
-pub(super) struct Record(std::vec::IntoIter<Field>);
+pub(crate) struct Record(std::vec::IntoIter<Field>);
 
 /// What a statement did.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Written {
+pub(crate) struct Written {
     /// How many rows it found to change.
-    pub(super) rows: u64,
+    pub(crate) rows: u64,
     /// The id of the row that it inserted, if it did.
-    pub(super) id: u64,
+    pub(crate) id: u64,
 }
 
 /// Why a statement came to nothing, and what becomes of the connection.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(crate) enum Trouble {
     /// The row is there already.
     Duplicate,
     /// The server said no, and will listen to the next statement.
     Said(GlobalError),
-    /// The connection is of no use any more.
+    /// The connection is of no use any more, and nothing was done that must not be done again.
     Lost(GlobalError),
+    /// The connection was lost while a transaction ended: nobody knows how.
+    Unsure(GlobalError),
 }
 
 /// One connection.
-pub(super) trait Session: Send + Sized + 'static {
+pub(crate) trait Session: Send + Sized + 'static {
     /// What its database is told.
     const STATEMENTS: &'static Statements;
 
@@ -70,7 +77,7 @@ pub(super) trait Session: Send + Sized + 'static {
 }
 
 /// Makes connections.
-pub(super) trait Opener: fmt::Debug + Send + Sync + 'static {
+pub(crate) trait Opener: fmt::Debug + Send + Sync + 'static {
     /// What it makes.
     type Session: Session;
 
@@ -83,56 +90,58 @@ pub(super) trait Opener: fmt::Debug + Send + Sync + 'static {
 
 /// The statements of one database.
 #[derive(Debug)]
-pub(super) struct Statements {
+pub(crate) struct Statements {
     /// (name) → identity, seen, now.
-    pub(super) region: &'static str,
+    pub(crate) region: &'static str,
     /// (name, identity).
-    pub(super) add_region: &'static str,
+    pub(crate) add_region: &'static str,
     /// (name, identity): seen now.
-    pub(super) renew: &'static str,
+    pub(crate) renew: &'static str,
     /// (new identity, name, old identity, old seen): seen now.
-    pub(super) take_over: &'static str,
+    pub(crate) take_over: &'static str,
     /// (name, identity): never seen.
-    pub(super) release: &'static str,
+    pub(crate) release: &'static str,
     /// () → identity, name, seen, now of each.
-    pub(super) regions: &'static str,
+    pub(crate) regions: &'static str,
     /// () → how many.
-    pub(super) count_regions: &'static str,
+    pub(crate) count_regions: &'static str,
     /// (region, repeats, nonce, written, expires, payload).
-    pub(super) publish: &'static str,
+    pub(crate) publish: &'static str,
     /// (from, with repeats, from, [`GAPS_MAX`](tidegate_convergence::GAPS_MAX) ids, most) → id and
     /// the columns of `publish`.
-    pub(super) import: &'static str,
+    pub(crate) import: &'static str,
     /// The same without gaps: (from, with repeats, from, most). Planning sixteen ranges costs a
     /// server more than reading a few rows.
-    pub(super) import_on: &'static str,
+    pub(crate) import_on: &'static str,
     /// (region, last id, written before, most) → ids.
-    pub(super) trim: &'static str,
+    pub(crate) trim: &'static str,
     /// (expired before, most) → ids.
-    pub(super) collect: &'static str,
+    pub(crate) collect: &'static str,
     /// ([`CHUNK`] ids).
-    pub(super) delete: &'static str,
+    pub(crate) delete: &'static str,
     /// Makes the table of versions.
-    pub(super) create_schema: &'static str,
+    pub(crate) create_schema: &'static str,
     /// () → the version, or 0.
-    pub(super) version: &'static str,
+    pub(crate) version: &'static str,
     /// (version): it is reached. Says nothing if it is there already.
-    pub(super) reached: &'static str,
+    pub(crate) reached: &'static str,
+    /// Those of the control plane.
+    pub(crate) control: ControlStatements,
     /// What makes each version of the one before. Every statement may run twice, and at the same
     /// time as in another process.
-    pub(super) migrations: [&'static [&'static str]; super::schema::VERSIONS],
+    pub(crate) migrations: [&'static [&'static str]; super::schema::VERSIONS],
 }
 
 /// How many rows one statement deletes.
-pub(super) const CHUNK: usize = 64;
+pub(crate) const CHUNK: usize = 64;
 
 impl Record {
-    pub(super) fn new(fields: Vec<Field>) -> Self {
+    pub(crate) fn new(fields: Vec<Field>) -> Self {
         Self(fields.into_iter())
     }
 
     /// The next field, a number.
-    pub(super) fn number(&mut self) -> Result<u64, Trouble> {
+    pub(crate) fn number(&mut self) -> Result<u64, Trouble> {
         match self.0.next() {
             Some(Field::Number(number)) => Ok(number),
             _ => Err(foreign()),
@@ -140,12 +149,27 @@ impl Record {
     }
 
     /// The next field, a number of few bits.
-    pub(super) fn small(&mut self) -> Result<u32, Trouble> {
+    pub(crate) fn small(&mut self) -> Result<u32, Trouble> {
         u32::try_from(self.number()?).map_err(|_| foreign())
     }
 
+    /// The next field, a number or nothing.
+    pub(crate) fn number_if_any(&mut self) -> Result<Option<u64>, Trouble> {
+        match self.0.next() {
+            Some(Field::Number(number)) => Ok(Some(number)),
+            Some(Field::Null) => Ok(None),
+            _ => Err(foreign()),
+        }
+    }
+
+    /// The next field, text. Bytes that are none were not written by us and harm nobody.
+    pub(crate) fn text(&mut self) -> Result<String, Trouble> {
+        let text = String::from_utf8(self.bytes()?);
+        Ok(text.unwrap_or_else(|not| String::from_utf8_lossy(not.as_bytes()).into_owned()))
+    }
+
     /// The next field, bytes.
-    pub(super) fn bytes(&mut self) -> Result<Vec<u8>, Trouble> {
+    pub(crate) fn bytes(&mut self) -> Result<Vec<u8>, Trouble> {
         match self.0.next() {
             Some(Field::Bytes(bytes)) => Ok(bytes),
             _ => Err(foreign()),
@@ -154,17 +178,17 @@ impl Record {
 }
 
 /// A table that is not ours.
-pub(super) fn foreign() -> Trouble {
+pub(crate) fn foreign() -> Trouble {
     let why = "a table has other columns than `tidegate migrate` makes";
     Trouble::Said(GlobalError::Schema(why.to_owned()))
 }
 
 impl Trouble {
     /// What the caller is told.
-    pub(super) fn into_error(self) -> GlobalError {
+    pub(crate) fn into_error(self) -> GlobalError {
         match self {
             Self::Duplicate => GlobalError::Refused("the row is there already".to_owned()),
-            Self::Said(why) | Self::Lost(why) => why,
+            Self::Said(why) | Self::Lost(why) | Self::Unsure(why) => why,
         }
     }
 }
@@ -175,7 +199,7 @@ macro_rules! sixteen {
         "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?"
     };
 }
-pub(super) use sixteen;
+pub(crate) use sixteen;
 
 const _: () = assert!(tidegate_convergence::GAPS_MAX == 16);
 const _: () = assert!(CHUNK == 4 * 16);

@@ -2,6 +2,7 @@
 
 mod errors;
 mod statements;
+mod tables;
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ use super::schema::{Check, Migrate};
 use super::session::{
     Field, Opener, Record, Session, Statements, Trouble, Value, Written, foreign,
 };
+use crate::control::Pooled;
 use errors::trouble;
 
 /// How long a statement waits for another process that writes.
@@ -105,6 +107,14 @@ impl SqliteStore {
     }
 }
 
+impl Pooled for SqliteStore {
+    type Opener = File;
+
+    fn pool(&self) -> &Pool<File> {
+        &self.pool
+    }
+}
+
 impl GlobalStore for SqliteStore {
     fn call<'a>(&'a self, call: &'a GlobalCall) -> GlobalCalling<'a> {
         Box::pin(self.pool.run(call))
@@ -113,7 +123,7 @@ impl GlobalStore for SqliteStore {
 
 /// Where it is.
 #[derive(Debug)]
-struct File(PathBuf);
+pub(crate) struct File(PathBuf);
 
 impl Opener for File {
     type Session = SqliteConnection;
@@ -167,12 +177,16 @@ fn bound(sql: &'static str, values: &[Value<'_>]) -> Query<'static, Sqlite, Sqli
         Value::Number(number) => query.bind(number.cast_signed()),
         Value::Place(number) => query.bind(i64::try_from(number).unwrap_or(i64::MAX)),
         Value::Bytes(bytes) => query.bind(bytes.to_vec()),
+        Value::Null => query.bind(None::<i64>),
     })
 }
 
 fn record(row: &SqliteRow) -> Result<Record, Trouble> {
     let field = |index| {
-        let number = row.try_get(index).map(|number: i64| Field::Number(number.cast_unsigned()));
+        let number = row.try_get(index).map(|found: Option<i64>| match found {
+            Some(number) => Field::Number(number.cast_unsigned()),
+            None => Field::Null,
+        });
         number.or_else(|_| row.try_get(index).map(Field::Bytes)).map_err(|_| foreign())
     };
     (0..row.len()).map(field).collect::<Result<Vec<Field>, Trouble>>().map(Record::new)

@@ -115,7 +115,7 @@ mod tests {
             (1064, "refused, and goes on"),
         ] {
             let (why, then) = match answered(number, "text") {
-                Trouble::Duplicate => unreachable!("no duplicate"),
+                other @ (Trouble::Duplicate | Trouble::Unsure(_)) => unreachable!("{other:?}"),
                 Trouble::Said(why) => (why, "goes on"),
                 Trouble::Lost(why) => (why, "ends"),
             };

@@ -64,18 +64,22 @@ pub(super) const STATEMENTS: Statements = Statements {
         now!(),
         ")"
     ),
-    migrations: [&[
-        "CREATE TABLE IF NOT EXISTS tidegate_regions (\
-         name VARBINARY(48) NOT NULL PRIMARY KEY, \
-         identity BINARY(16) NOT NULL, \
-         seen_at BIGINT UNSIGNED NOT NULL) ENGINE = InnoDB",
-        "CREATE TABLE IF NOT EXISTS tidegate_feed (\
-         id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, \
-         region INT UNSIGNED NOT NULL, \
-         repeats TINYINT UNSIGNED NOT NULL, \
-         nonce BIGINT UNSIGNED NOT NULL, \
-         written_at BIGINT UNSIGNED NOT NULL, \
-         expires_at BIGINT UNSIGNED NOT NULL, \
-         payload MEDIUMBLOB NOT NULL) ENGINE = InnoDB ROW_FORMAT = DYNAMIC",
-    ]],
+    control: crate::control::MYSQL,
+    migrations: [FEED, super::tables::CONTROL],
 };
+
+/// Regions, and the feed.
+const FEED: &[&str] = &[
+    "CREATE TABLE IF NOT EXISTS tidegate_regions (\
+     name VARBINARY(48) NOT NULL PRIMARY KEY, \
+     identity BINARY(16) NOT NULL, \
+     seen_at BIGINT UNSIGNED NOT NULL) ENGINE = InnoDB",
+    "CREATE TABLE IF NOT EXISTS tidegate_feed (\
+     id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, \
+     region INT UNSIGNED NOT NULL, \
+     repeats TINYINT UNSIGNED NOT NULL, \
+     nonce BIGINT UNSIGNED NOT NULL, \
+     written_at BIGINT UNSIGNED NOT NULL, \
+     expires_at BIGINT UNSIGNED NOT NULL, \
+     payload MEDIUMBLOB NOT NULL) ENGINE = InnoDB ROW_FORMAT = DYNAMIC",
+];

@@ -102,19 +102,22 @@ pub(super) const STATEMENTS: Statements = Statements {
         now!(),
         ")"
     ),
-    // `AUTOINCREMENT`: the id of a row that was deleted is not given again.
-    migrations: [&[
-        "CREATE TABLE IF NOT EXISTS tidegate_regions (\
-         name BLOB NOT NULL PRIMARY KEY, \
-         identity BLOB NOT NULL, \
-         seen_at INTEGER NOT NULL) STRICT",
-        "CREATE TABLE IF NOT EXISTS tidegate_feed (\
-         id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, \
-         region INTEGER NOT NULL, \
-         repeats INTEGER NOT NULL, \
-         nonce INTEGER NOT NULL, \
-         written_at INTEGER NOT NULL, \
-         expires_at INTEGER NOT NULL, \
-         payload BLOB NOT NULL) STRICT",
-    ]],
+    control: crate::control::SQLITE,
+    migrations: [FEED, super::tables::CONTROL],
 };
+
+/// Regions, and the feed. `AUTOINCREMENT`: the id of a row that was deleted is not given again.
+const FEED: &[&str] = &[
+    "CREATE TABLE IF NOT EXISTS tidegate_regions (\
+     name BLOB NOT NULL PRIMARY KEY, \
+     identity BLOB NOT NULL, \
+     seen_at INTEGER NOT NULL) STRICT",
+    "CREATE TABLE IF NOT EXISTS tidegate_feed (\
+     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, \
+     region INTEGER NOT NULL, \
+     repeats INTEGER NOT NULL, \
+     nonce INTEGER NOT NULL, \
+     written_at INTEGER NOT NULL, \
+     expires_at INTEGER NOT NULL, \
+     payload BLOB NOT NULL) STRICT",
+];

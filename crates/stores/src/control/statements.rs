@@ -1,0 +1,193 @@
+//! The statements. Nearly all of them are the same in every database.
+
+/// Those of a table that has ids and revisions. "All columns" end with the revision and the id.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// (id) → all columns.
+    pub(super) by_id: &'static str,
+    /// (revision, revision, id, most) → all columns of the rows behind that one.
+    pub(super) since: &'static str,
+    /// (all columns).
+    pub(super) insert: &'static str,
+    /// (all columns): the one with this id.
+    pub(super) update: &'static str,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct ControlStatements {
+    /// Begins a transaction that will write.
+    pub(super) begin: &'static str,
+    /// () → the revision, until the end of the transaction.
+    pub(super) lock: &'static str,
+    /// () → the revision.
+    pub(super) revision: &'static str,
+    /// (revision).
+    pub(super) raise: &'static str,
+    pub(super) workspaces: Table,
+    pub(super) keys: Table,
+    pub(super) namespaces: Table,
+    pub(super) overrides: Table,
+    /// (workspace, name) → all columns.
+    pub(super) namespace_by_name: &'static str,
+    /// (namespace, pattern) → all columns.
+    pub(super) override_by_pattern: &'static str,
+    /// (n) → something if there are more than n; the same of a workspace (workspace, n), and of a
+    /// namespace (namespace, n).
+    pub(super) more_workspaces: &'static str,
+    pub(super) more_keys: &'static str,
+    pub(super) more_namespaces: &'static str,
+    pub(super) more_overrides: &'static str,
+    /// (time, workspace, actor, event, detail).
+    pub(super) add_audit: &'static str,
+    /// (below, most) → number, and the columns of `add_audit`; newest first.
+    pub(super) audit: &'static str,
+    /// (workspace, below, most) → the same.
+    pub(super) audit_of: &'static str,
+}
+
+/// All columns of some rows.
+macro_rules! select {
+    ($name:literal, $which:literal, $($column:literal),+) => {
+        concat!("SELECT ", $($column, ", ",)+ "revision, id FROM ", $name, " ", $which)
+    };
+}
+
+/// The place for one column.
+macro_rules! place {
+    ($column:literal) => {
+        "?, "
+    };
+}
+
+/// All columns of a table, and its statements. `$hint` makes the database walk along the revisions.
+macro_rules! table {
+    ($name:literal, $hint:literal, $($column:literal),+) => {
+        Table {
+            by_id: select!($name, "WHERE id = ?", $($column),+),
+            since: concat!(
+                "SELECT ", $($column, ", ",)+ "revision, id FROM ", $name, $hint,
+                " WHERE revision >= ? AND (revision > ? OR id > ?) \
+                 ORDER BY revision, id LIMIT ?"
+            ),
+            insert: concat!(
+                "INSERT INTO ", $name, " (", $($column, ", ",)+ "revision, id) VALUES (",
+                $(place!($column),)+ "?, ?)"
+            ),
+            update: concat!(
+                "UPDATE ", $name, " SET ", $($column, " = ?, ",)+ "revision = ? WHERE id = ?"
+            ),
+        }
+    };
+}
+
+/// The statements for a database that begins like this, locks a row that is read like this, and is
+/// told which index to walk along like this.
+macro_rules! control_statements {
+    ($begin:literal, $lock:literal, $hint:literal) => {
+        ControlStatements::new(
+            [$begin, concat!("SELECT revision FROM tidegate_revision WHERE id = 1", $lock)],
+            table!(
+                "tidegate_workspaces",
+                $hint,
+                "name",
+                "enabled",
+                "requests_per_minute",
+                "created_at"
+            ),
+            table!(
+                "tidegate_keys",
+                $hint,
+                "workspace",
+                "name",
+                "digest",
+                "permissions",
+                "enabled",
+                "created_at",
+                "expires_at",
+                "revoked_at"
+            ),
+            table!(
+                "tidegate_namespaces",
+                $hint,
+                "workspace",
+                "name",
+                "mode",
+                "created_at",
+                "deleted_at"
+            ),
+            table!(
+                "tidegate_overrides",
+                $hint,
+                "namespace",
+                "pattern",
+                "limit_max",
+                "window_ms",
+                "created_at",
+                "deleted_at"
+            ),
+        )
+    };
+}
+
+#[cfg(feature = "mysql")]
+pub(crate) const MYSQL: ControlStatements =
+    control_statements!("START TRANSACTION", " FOR UPDATE", " FORCE INDEX (by_revision)");
+
+// A transaction that wants to write only later may find that somebody else did meanwhile.
+#[cfg(feature = "sqlite")]
+pub(crate) const SQLITE: ControlStatements = control_statements!("BEGIN IMMEDIATE", "", "");
+
+impl ControlStatements {
+    /// What is the same everywhere, and the given ones: to begin, and to lock.
+    pub(crate) const fn new(
+        [begin, lock]: [&'static str; 2],
+        workspaces: Table,
+        keys: Table,
+        namespaces: Table,
+        overrides: Table,
+    ) -> Self {
+        Self {
+            begin,
+            lock,
+            revision: "SELECT revision FROM tidegate_revision WHERE id = 1",
+            raise: "UPDATE tidegate_revision SET revision = ? WHERE id = 1",
+            workspaces,
+            keys,
+            namespaces,
+            overrides,
+            namespace_by_name: select!(
+                "tidegate_namespaces",
+                "WHERE workspace = ? AND name = ?",
+                "workspace",
+                "name",
+                "mode",
+                "created_at",
+                "deleted_at"
+            ),
+            override_by_pattern: select!(
+                "tidegate_overrides",
+                "WHERE namespace = ? AND pattern = ?",
+                "namespace",
+                "pattern",
+                "limit_max",
+                "window_ms",
+                "created_at",
+                "deleted_at"
+            ),
+            more_workspaces: "SELECT id FROM tidegate_workspaces LIMIT 1 OFFSET ?",
+            more_keys: "SELECT id FROM tidegate_keys WHERE workspace = ? LIMIT 1 OFFSET ?",
+            more_namespaces: "SELECT id FROM tidegate_namespaces WHERE workspace = ? \
+                 LIMIT 1 OFFSET ?",
+            more_overrides: "SELECT id FROM tidegate_overrides WHERE namespace = ? \
+                 LIMIT 1 OFFSET ?",
+            add_audit: "INSERT INTO tidegate_audit (time_at, workspace, actor, event, detail) \
+                 VALUES (?, ?, ?, ?, ?)",
+            audit: "SELECT number, time_at, workspace, actor, event, detail FROM tidegate_audit \
+                 WHERE number < ? ORDER BY number DESC LIMIT ?",
+            audit_of: "SELECT number, time_at, workspace, actor, event, detail \
+                 FROM tidegate_audit WHERE workspace = ? AND number < ? \
+                 ORDER BY number DESC LIMIT ?",
+        }
+    }
+}
