@@ -139,6 +139,17 @@ pub(crate) const MYSQL: ControlStatements =
 pub(crate) const SQLITE: ControlStatements = control_statements!("BEGIN IMMEDIATE", "", "");
 
 impl ControlStatements {
+    /// The tables, and the statements that read what changed in them.
+    #[cfg(test)]
+    pub(crate) const fn feeds(&self) -> [(&'static str, &'static str); 4] {
+        [
+            ("tidegate_workspaces", self.workspaces.since),
+            ("tidegate_keys", self.keys.since),
+            ("tidegate_namespaces", self.namespaces.since),
+            ("tidegate_overrides", self.overrides.since),
+        ]
+    }
+
     /// What is the same everywhere, and the given ones: to begin, and to lock.
     pub(crate) const fn new(
         [begin, lock]: [&'static str; 2],

@@ -40,16 +40,21 @@ GRANT CREATE, SELECT, INSERT ON tidegate.* TO 'tidegate_migrate'@'%';";
 
 /// How every session begins. Times are of one zone, or the hour that a change of clocks repeats
 /// would free the names of regions that are in use. A lock is waited for much shorter than a
-/// statement may take, or nobody would hear of it.
+/// statement may take, or nobody would hear of it. A machine that vanished without a word keeps its
+/// locks no longer than the wait, which is longer than the pool lets a connection be idle.
 const SET: &str = "SET SESSION autocommit = 1, time_zone = '+00:00', \
-     innodb_lock_wait_timeout = 3, lock_wait_timeout = 3, \
+     innodb_lock_wait_timeout = 3, lock_wait_timeout = 3, wait_timeout = 90, \
      sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'";
 /// A statement sees what is committed when it begins, and locks no gaps.
 const ISOLATION: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
 /// A caller who gives up cannot tell the server; this ends what he left behind. The first is
-/// MariaDB's, in seconds, the second MySQL's, in milliseconds and only for what reads.
-const LIMITS: [&str; 2] =
-    ["SET SESSION max_statement_time = 10", "SET SESSION max_execution_time = 10000"];
+/// MariaDB's, in seconds, which can also end a transaction in which nothing happens; the second
+/// MySQL's, in milliseconds and only for what reads.
+const LIMITS: [&str; 2] = [
+    "SET SESSION max_statement_time = 10, idle_transaction_timeout = 20",
+    "SET SESSION max_execution_time = 10000",
+];
+
 /// A global store in MySQL or MariaDB.
 ///
 /// Nothing is connected before the first call. Must be used inside a tokio runtime.

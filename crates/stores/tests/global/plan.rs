@@ -114,6 +114,7 @@ async fn a_session_sets_its_own_limits() {
     let told: Vec<String> = server.query(log).unwrap().concat();
     let has = |part: &str| told.iter().any(|line| line.contains(part));
     assert!(has("READ COMMITTED") && has("time_zone = '+00:00'"), "{told:?}");
+    assert!(has("wait_timeout = 90"), "{told:?}");
     // MariaDB's or MySQL's.
     assert!(has("max_statement_time = 10") || has("max_execution_time = 10000"), "{told:?}");
 }

@@ -3,6 +3,7 @@
 use sqlx::{Connection, MySqlConnection};
 use tidegate_convergence::{GlobalCall, GlobalError, GlobalStore};
 use tidegate_lab::{Certificate, MariaDbOptions, MariaDbServer};
+use tidegate_stores::control::{Change, ControlStore, Mode};
 use tidegate_stores::global::{GRANTS, MIGRATE_GRANTS};
 use tidegate_stores::{MysqlConfig, MysqlStore};
 
@@ -33,6 +34,37 @@ fn users(server: &MariaDbServer) {
     }
 }
 
+/// Makes every kind of change, and reads what came of it.
+async fn change(store: &MysqlStore) {
+    let text = |text: &str| text.to_owned();
+    let (ws, key, ns) = (|| text("ws"), || text("key_1"), || text("rlns_1"));
+    let (digest, permissions) = ([7; 32], vec![text("ratelimit.*.limit")]);
+    let (workspace, name, expires_ms) = (ws(), text("one"), None);
+    for change in [
+        Change::AddWorkspace { id: ws(), name: text("acme") },
+        Change::SetWorkspace { id: ws(), enabled: None, requests_per_minute: Some(Some(9)) },
+        Change::AddKey { id: key(), workspace, name, digest, permissions, expires_ms },
+        Change::SetKey { id: key(), enabled: false },
+        Change::RevokeKey { id: key() },
+        Change::AddNamespaces { workspace: ws(), names: vec![(ns(), text("email"))] },
+        Change::SetNamespace { id: ns(), mode: Mode::Shadow },
+        Change::DeleteNamespace { id: ns() },
+        Change::RestoreNamespace { id: ns() },
+        Change::SetOverride {
+            id: text("rlor_1"),
+            namespace: ns(),
+            pattern: text("*"),
+            limit: 1,
+            window_ms: 1_000,
+        },
+        Change::DeleteOverride { namespace: ns(), pattern: text("*") },
+    ] {
+        store.apply(&change, "cli", 1).await.unwrap();
+    }
+    assert_eq!(store.changes(0).await.unwrap().revision, 11);
+    assert_eq!(store.audit(None, None, 100).await.unwrap().len(), 11);
+}
+
 #[tokio::test]
 async fn the_documented_users_can_do_all_we_do_and_nothing_else() {
     let (server, certificate) = encrypting();
@@ -54,9 +86,16 @@ async fn the_documented_users_can_do_all_we_do_and_nothing_else() {
     assert_eq!(rows(store.call(&import(0, &[])).await).len(), 1);
     let collect = GlobalCall::Collect { expired_before_ms: 99, rows_max: 9 };
     store.call(&collect).await.unwrap();
+    change(&store).await;
     let refused = store.migrate().await;
     assert!(matches!(refused, Err(GlobalError::Unreachable(_))), "{refused:?}");
     for (user, statement) in [
+        ("tidegate", "DELETE FROM tidegate_keys"),
+        ("tidegate", "DELETE FROM tidegate_overrides"),
+        ("tidegate", "DELETE FROM tidegate_revision"),
+        ("tidegate", "UPDATE tidegate_audit SET actor = 'nobody'"),
+        ("tidegate", "DELETE FROM tidegate_audit"),
+        ("tidegate_migrate", "UPDATE tidegate_keys SET enabled = 1"),
         ("tidegate", "DROP TABLE tidegate_feed"),
         ("tidegate", "UPDATE tidegate_feed SET region = 2"),
         ("tidegate", "DELETE FROM tidegate_regions"),

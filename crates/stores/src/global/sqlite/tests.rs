@@ -11,6 +11,19 @@ async fn plan(session: &mut SqliteConnection, statement: &str) -> String {
 }
 
 #[tokio::test]
+async fn changes_are_read_along_their_revisions() {
+    let mut session = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+    for statement in statements::STATEMENTS.migrations.concat() {
+        session.write(statement, &[]).await.unwrap();
+    }
+    for (table, statement) in statements::STATEMENTS.control.feeds() {
+        let plan = plan(&mut session, statement).await;
+        let index = format!("SEARCH {table} USING INDEX {table}_by_revision (revision>?)");
+        assert_eq!(plan, index);
+    }
+}
+
+#[tokio::test]
 async fn rows_are_found_by_their_key() {
     let mut session = SqliteConnection::connect("sqlite::memory:").await.unwrap();
     for statement in statements::STATEMENTS.migrations.concat() {
