@@ -165,3 +165,40 @@ async fn of_many_who_make_the_same_thing_one_does() {
         assert_eq!(store.events().await.len(), 4);
     }
 }
+
+/// Makes a namespace and an override in it, again and again.
+async fn grow(store: Store, ended: Arc<AtomicBool>) -> u64 {
+    let mut turn = 0;
+    while !ended.load(Ordering::SeqCst) {
+        let (name, id) = (format!("new-{turn}"), format!("rlor_new_{turn}"));
+        insist(&store, &add_namespaces(&[&name])).await;
+        insist(&store, &set_override(&id, &format!("rlns_{name}"), "x", 1)).await;
+        turn += 1;
+    }
+    turn
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_is_never_read_without_the_one_it_belongs_to() {
+    for (place, store) in Place::ready().await {
+        store.make(&add_workspace("ws")).await;
+        store.make(&add_namespaces(&["email"])).await;
+        // So many that reading them takes long enough for others to make more.
+        let fill = "#, x'726c6e735f656d61696c', #, 5, 1000, 5, NULL, 2";
+        place.fill("tidegate_overrides", fill, 20_000).await;
+        let ended = Arc::new(AtomicBool::new(false));
+        let grower = tokio::spawn(grow(place.store(), Arc::clone(&ended)));
+        let start = Instant::now();
+        let mut last = 0;
+        // Until reading has met much that was new.
+        while last < 100 {
+            let mut fresh = Node::default();
+            let all = store.control().changes(0).await.unwrap();
+            last = all.overrides.len() - 20_000;
+            fresh.take(all);
+            assert!(start.elapsed() < DEADLINE, "only {last} were made");
+        }
+        ended.store(true, Ordering::SeqCst);
+        assert!(grower.await.unwrap() >= 100);
+    }
+}
