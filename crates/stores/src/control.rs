@@ -56,6 +56,11 @@ pub const PERMISSIONS_BYTES_MAX: usize = 16_384;
 /// Most namespaces that one change adds: more than a batch can name.
 pub const NAMESPACES_AT_ONCE_MAX: usize = 1_000;
 
+const _: () = assert!(NAMESPACES_AT_ONCE_MAX as u64 <= NAMESPACES_MAX);
+// Columns and messages say these in numbers.
+const _: () = assert!(ID_BYTES_MAX == 64 && NAME_BYTES_MAX == 2_048);
+const _: () = assert!(PERMISSIONS_BYTES_MAX == 16 * 1_024);
+
 /// A call that reads, under way.
 pub type Reading<'a, T> = Pin<Box<dyn Future<Output = Result<T, GlobalError>> + Send + 'a>>;
 /// A change under way.

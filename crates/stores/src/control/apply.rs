@@ -214,3 +214,7 @@ impl<S: Session> Transaction<'_, S> {
         Ok(Applied { changes: self.changes })
     }
 }
+
+#[cfg(test)]
+#[cfg(feature = "sqlite")]
+mod tests;

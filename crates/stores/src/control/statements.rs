@@ -140,7 +140,7 @@ pub(crate) const SQLITE: ControlStatements = control_statements!("BEGIN IMMEDIAT
 
 impl ControlStatements {
     /// The tables, and the statements that read what changed in them.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "sqlite"))]
     pub(crate) const fn feeds(&self) -> [(&'static str, &'static str); 4] {
         [
             ("tidegate_workspaces", self.workspaces.since),

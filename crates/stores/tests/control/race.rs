@@ -102,6 +102,9 @@ async fn change(store: Store, who: u64) -> Vec<u64> {
 async fn who_reads_on_sees_what_a_fresh_reader_sees_and_each_change_has_its_revision() {
     for (place, store) in Place::ready().await {
         store.make(&add_workspace("ws")).await;
+        if let Place::Server(server) = &place {
+            server.query("SET GLOBAL innodb_monitor_enable = 'lock_deadlocks'").unwrap();
+        }
         let ended = Arc::new(AtomicBool::new(false));
         let followers: Vec<_> =
             (0..2).map(|_| tokio::spawn(follow(place.store(), Arc::clone(&ended)))).collect();
@@ -128,9 +131,17 @@ async fn who_reads_on_sees_what_a_fresh_reader_sees_and_each_change_has_its_revi
             let node = follower.await.unwrap();
             assert_eq!((node.revision, &node.rows), (fresh.revision, &fresh.rows));
         }
+        assert_eq!(deadlocks(&place), 0);
         let lines = audit_lines(&store).await;
         assert_eq!(lines, 1 + 8 + count, "one row for each change");
     }
+}
+
+/// How many times a server had to choose a victim.
+fn deadlocks(place: &Place) -> u64 {
+    let Place::Server(server) = place else { return 0 };
+    let sql = "SELECT count FROM information_schema.innodb_metrics WHERE name = 'lock_deadlocks'";
+    server.query(sql).unwrap()[0][0].parse().unwrap()
 }
 
 /// How many rows the audit has, read in pages.

@@ -115,6 +115,8 @@ async fn a_session_sets_its_own_limits() {
     let has = |part: &str| told.iter().any(|line| line.contains(part));
     assert!(has("READ COMMITTED") && has("time_zone = '+00:00'"), "{told:?}");
     assert!(has("wait_timeout = 90"), "{told:?}");
+    let limits: Vec<&String> = told.iter().filter(|line| line.contains(" max_")).collect();
+    server.query(limits.last().unwrap()).unwrap();
     // MariaDB's or MySQL's.
     assert!(has("max_statement_time = 10") || has("max_execution_time = 10000"), "{told:?}");
 }
