@@ -53,8 +53,9 @@ pub const ID_BYTES_MAX: usize = 64;
 pub const NAME_BYTES_MAX: usize = 2_048;
 /// Most bytes of all permissions of a key: hundreds of them, and a row that is read at once.
 pub const PERMISSIONS_BYTES_MAX: usize = 16_384;
-/// Most namespaces that one change adds: more than a batch can name.
-pub const NAMESPACES_AT_ONCE_MAX: usize = 1_000;
+/// Most namespaces that one change adds: more than a batch can name, and few enough for a database
+/// on another continent to write before the caller gives up.
+pub const NAMESPACES_AT_ONCE_MAX: usize = 128;
 
 const _: () = assert!(NAMESPACES_AT_ONCE_MAX as u64 <= NAMESPACES_MAX);
 // Columns and messages say these in numbers.

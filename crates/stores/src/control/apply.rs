@@ -8,6 +8,7 @@ use tidegate_convergence::GlobalError;
 use super::change::{Applied, Change, Changes, ControlError};
 use super::read::revision;
 use super::rows::Stored;
+use super::statements::MANY;
 use crate::global::pool::Job;
 use crate::global::session::{Session, Trouble, Value};
 
@@ -102,7 +103,7 @@ pub(super) struct Transaction<'s, S> {
     pub(super) now_ms: u64,
     written: bool,
     /// The revision is the one that was found until the end.
-    changes: Changes,
+    pub(super) changes: Changes,
     notes: Vec<Note>,
 }
 
@@ -111,6 +112,21 @@ struct Note {
     workspace: String,
     event: &'static str,
     detail: String,
+}
+
+impl Note {
+    fn values<'a>(&'a self, actor: &'a str, now_ms: u64) -> [Value<'a>; 5] {
+        let texts = [self.workspace.as_str(), actor, self.event, &self.detail];
+        let [workspace, actor, event, detail] = texts.map(|text| Value::Bytes(text.as_bytes()));
+        [Value::Number(now_ms), workspace, actor, event, detail]
+    }
+}
+
+/// How many there may be, and how many are to be written beside the one.
+pub(super) struct Room {
+    pub(super) more: usize,
+    pub(super) what: &'static str,
+    pub(super) max: u64,
 }
 
 impl<S: Session> Transaction<'_, S> {
@@ -131,19 +147,31 @@ impl<S: Session> Transaction<'_, S> {
         statement: &'static str,
         values: &[Value<'_>],
     ) -> Result<Option<R>, Stop> {
-        let rows = self.session.read(statement, values).await?;
-        let Some(mut row) = rows.into_iter().next() else { return Ok(None) };
-        Ok(Some(R::read(&mut row)?.0))
+        Ok(self.look_all(statement, values).await?.into_iter().next())
     }
 
-    /// Refuses if a statement, which is given how many it should look beyond, finds one more.
+    /// The same; all of them.
+    pub(super) async fn look_all<R: Stored>(
+        &mut self,
+        statement: &'static str,
+        values: &[Value<'_>],
+    ) -> Result<Vec<R>, Stop> {
+        let rows = self.session.read(statement, values).await?;
+        rows.into_iter().map(|mut row| Ok(R::read(&mut row)?.0)).collect()
+    }
+
+    /// Refuses if there would be too many. The statement says whether there is one beyond a number.
     pub(super) async fn room(
         &mut self,
         statement: &'static str,
         owner: Option<&str>,
-        (what, max): (&'static str, u64),
+        Room { more, what, max }: Room,
     ) -> Result<(), Stop> {
-        let beyond = Value::Place(max.saturating_sub(1));
+        let more = u64::try_from(more).unwrap_or(u64::MAX).saturating_add(1);
+        let Some(beyond) = max.checked_sub(more) else {
+            return Err(Stop::Refused(ControlError::Full { what, max }));
+        };
+        let beyond = Value::Place(beyond);
         let rows = match owner {
             Some(id) => {
                 self.session.read(statement, &[Value::Bytes(id.as_bytes()), beyond]).await?
@@ -159,6 +187,37 @@ impl<S: Session> Transaction<'_, S> {
             Err(Trouble::Duplicate) => Err(Stop::Refused(ControlError::Exists(R::WHAT))),
             done => Ok(done?),
         }
+    }
+
+    /// Writes new rows: as many at a time as the statement takes, and the rest one by one.
+    pub(super) async fn insert_many<R: Stored>(
+        &mut self,
+        statement: &'static str,
+        rows: Vec<R>,
+    ) -> Result<(), Stop> {
+        let revision = Value::Place(self.changes.revision.saturating_add(1));
+        let mut rest = rows.into_iter();
+        while rest.len() >= MANY {
+            let chunk: Vec<R> = rest.by_ref().take(MANY).collect();
+            let mut scratch = vec![Vec::new(); MANY];
+            let mut values = Vec::new();
+            for (row, scratch) in chunk.iter().zip(&mut scratch) {
+                values.extend(row.values(scratch));
+                values.extend([revision, Value::Bytes(row.id().as_bytes())]);
+            }
+            match self.session.write(statement, &values).await {
+                Err(Trouble::Duplicate) => {
+                    return Err(Stop::Refused(ControlError::Exists(R::WHAT)));
+                }
+                done => drop(done?),
+            }
+            self.written = true;
+            chunk.into_iter().for_each(|row| row.put(&mut self.changes));
+        }
+        for row in rest {
+            self.insert(row).await?;
+        }
+        Ok(())
     }
 
     /// Writes a row that is there; says whether it is another one now.
@@ -200,15 +259,16 @@ impl<S: Session> Transaction<'_, S> {
             self.changes.revision = self.changes.revision.saturating_add(1);
             let revision = Value::Place(self.changes.revision);
             self.session.write(statements.raise, &[revision]).await?;
-            for note in &self.notes {
-                let values = [
-                    Value::Number(self.now_ms),
-                    Value::Bytes(note.workspace.as_bytes()),
-                    Value::Bytes(actor.as_bytes()),
-                    Value::Bytes(note.event.as_bytes()),
-                    Value::Bytes(note.detail.as_bytes()),
-                ];
-                self.session.write(statements.add_audit, &values).await?;
+            let now_ms = self.now_ms;
+            for chunk in self.notes.chunks(MANY) {
+                let values: Vec<_> = chunk.iter().map(|note| note.values(actor, now_ms)).collect();
+                if chunk.len() == MANY {
+                    self.session.write(statements.add_audits, &values.concat()).await?;
+                    continue;
+                }
+                for values in &values {
+                    self.session.write(statements.add_audit, values).await?;
+                }
             }
         }
         Ok(Applied { changes: self.changes })

@@ -54,7 +54,8 @@ pub enum Change {
         /// Which one.
         id: String,
     },
-    /// Makes the namespaces that are missing. The others are given as they are, also deleted ones.
+    /// Makes the namespaces that are missing. The others are given as they are, also deleted ones,
+    /// and all in the order of the names.
     AddNamespaces {
         /// The id of their workspace.
         workspace: String,

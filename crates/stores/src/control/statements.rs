@@ -1,5 +1,21 @@
 //! The statements. Nearly all of them are the same in every database.
 
+/// How many rows the statements for many of them have: a database may be far away, and everybody
+/// waits for who changes something.
+pub(super) const MANY: usize = 16;
+
+const _: () = assert!(MANY == 16, "`many!` has as many");
+
+/// So many times the same, with commas.
+macro_rules! many {
+    ($row:literal) => {
+        concat!(many!(4 $row), ", ", many!(4 $row), ", ", many!(4 $row), ", ", many!(4 $row))
+    };
+    (4 $row:literal) => {
+        concat!($row, ", ", $row, ", ", $row, ", ", $row)
+    };
+}
+
 /// Those of a table that has ids and revisions. "All columns" end with the revision and the id.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -28,8 +44,10 @@ pub(crate) struct ControlStatements {
     pub(super) keys: Table,
     pub(super) namespaces: Table,
     pub(super) overrides: Table,
-    /// (workspace, name) → all columns.
-    pub(super) namespace_by_name: &'static str,
+    /// (workspace, [`MANY`] names) → all columns of each that is there.
+    pub(super) namespaces_by_name: &'static str,
+    /// (all columns of [`MANY`] namespaces).
+    pub(super) insert_namespaces: &'static str,
     /// (namespace, pattern) → all columns.
     pub(super) override_by_pattern: &'static str,
     /// (n) → something if there are more than n; the same of a workspace (workspace, n), and of a
@@ -40,6 +58,8 @@ pub(crate) struct ControlStatements {
     pub(super) more_overrides: &'static str,
     /// (time, workspace, actor, event, detail).
     pub(super) add_audit: &'static str,
+    /// [`MANY`] of them.
+    pub(super) add_audits: &'static str,
     /// (below, most) → number, and the columns of `add_audit`; newest first.
     pub(super) audit: &'static str,
     /// (workspace, below, most) → the same.
@@ -167,14 +187,16 @@ impl ControlStatements {
             keys,
             namespaces,
             overrides,
-            namespace_by_name: select!(
-                "tidegate_namespaces",
-                "WHERE workspace = ? AND name = ?",
-                "workspace",
-                "name",
-                "mode",
-                "created_at",
-                "deleted_at"
+            namespaces_by_name: concat!(
+                "SELECT workspace, name, mode, created_at, deleted_at, revision, id \
+                 FROM tidegate_namespaces WHERE workspace = ? AND name IN (",
+                many!("?"),
+                ")"
+            ),
+            insert_namespaces: concat!(
+                "INSERT INTO tidegate_namespaces \
+                 (workspace, name, mode, created_at, deleted_at, revision, id) VALUES ",
+                many!("(?, ?, ?, ?, ?, ?, ?)")
             ),
             override_by_pattern: select!(
                 "tidegate_overrides",
@@ -194,6 +216,10 @@ impl ControlStatements {
                  LIMIT 1 OFFSET ?",
             add_audit: "INSERT INTO tidegate_audit (time_at, workspace, actor, event, detail) \
                  VALUES (?, ?, ?, ?, ?)",
+            add_audits: concat!(
+                "INSERT INTO tidegate_audit (time_at, workspace, actor, event, detail) VALUES ",
+                many!("(?, ?, ?, ?, ?)")
+            ),
             audit: "SELECT number, time_at, workspace, actor, event, detail FROM tidegate_audit \
                  WHERE number < ? ORDER BY number DESC LIMIT ?",
             audit_of: "SELECT number, time_at, workspace, actor, event, detail \

@@ -1,8 +1,11 @@
 //! What each change does to the rows.
 
-use super::apply::{Stop, Transaction};
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::apply::{Room, Stop, Transaction};
 use super::change::{Change, ControlError};
 use super::rows::{KeyRow, Mode, NamespaceRow, OverrideRow, WorkspaceRow};
+use super::statements::MANY;
 use super::{KEYS_MAX, NAMESPACES_MAX, OVERRIDES_MAX, WORKSPACES_MAX};
 use crate::global::session::{Session, Value};
 
@@ -64,8 +67,8 @@ async fn add_workspace<S: Session>(to: &mut Transaction<'_, S>, id: &str, name: 
         to.found(there);
         return Ok(());
     }
-    let full = ("workspaces", WORKSPACES_MAX);
-    to.room(S::STATEMENTS.control.more_workspaces, None, full).await?;
+    let room = Room { more: 0, what: "workspaces", max: WORKSPACES_MAX };
+    to.room(S::STATEMENTS.control.more_workspaces, None, room).await?;
     let row = WorkspaceRow {
         id: id.to_owned(),
         name: name.to_owned(),
@@ -112,7 +115,8 @@ async fn add_key<S: Session>(to: &mut Transaction<'_, S>, key: KeyRow) -> Made {
         return Ok(());
     }
     let statement = S::STATEMENTS.control.more_keys;
-    to.room(statement, Some(&workspace.id), ("keys", KEYS_MAX)).await?;
+    let room = Room { more: 0, what: "keys", max: KEYS_MAX };
+    to.room(statement, Some(&workspace.id), room).await?;
     let detail = format!("{}: {}", named_key(&key), key.permissions.join(", "));
     to.insert(key).await?;
     to.note(&workspace.id, "key.create", detail);
@@ -153,30 +157,58 @@ async fn add_namespaces<S: Session>(
     workspace: &str,
     names: &[(String, String)],
 ) -> Made {
-    let statements = &S::STATEMENTS.control;
     to.get::<WorkspaceRow>(workspace).await?;
-    let mut seen = std::collections::BTreeSet::new();
-    for (id, name) in names.iter().filter(|(_, name)| seen.insert(name)) {
-        let key = [Value::Bytes(workspace.as_bytes()), Value::Bytes(name.as_bytes())];
-        if let Some(there) = to.look::<NamespaceRow>(statements.namespace_by_name, &key).await? {
-            to.found(there);
-            continue;
-        }
-        let full = ("namespaces", NAMESPACES_MAX);
-        to.room(statements.more_namespaces, Some(workspace), full).await?;
-        let row = NamespaceRow {
+    let mut there = namespaces_named(to, workspace, names).await?;
+    let mut new = Vec::new();
+    // The same name again is the same namespace.
+    for (id, name) in names.iter().filter(|(_, name)| there.insert(name.clone())) {
+        new.push(NamespaceRow {
             id: id.clone(),
             workspace: workspace.to_owned(),
             name: name.clone(),
             mode: Mode::default(),
             created_ms: to.now_ms,
             deleted_ms: None,
-        };
-        let detail = named_namespace(&row);
-        to.insert(row).await?;
-        to.note(workspace, "ratelimitNamespace.create", detail);
+        });
     }
+    if let Some(more) = new.len().checked_sub(1) {
+        let room = Room { more, what: "namespaces", max: NAMESPACES_MAX };
+        to.room(S::STATEMENTS.control.more_namespaces, Some(workspace), room).await?;
+    }
+    for row in &new {
+        to.note(workspace, "ratelimitNamespace.create", named_namespace(row));
+    }
+    to.insert_many(S::STATEMENTS.control.insert_namespaces, new).await?;
+    let turns = names.iter().enumerate().rev();
+    let turns: BTreeMap<&str, usize> =
+        turns.map(|(turn, (_, name))| (name.as_str(), turn)).collect();
+    to.changes.namespaces.sort_by_key(|row| turns.get(row.name.as_str()));
     Ok(())
+}
+
+/// Looks for the namespaces that are there; gives their names.
+async fn namespaces_named<S: Session>(
+    to: &mut Transaction<'_, S>,
+    workspace: &str,
+    names: &[(String, String)],
+) -> Result<BTreeSet<String>, Stop> {
+    let mut there = BTreeSet::new();
+    let different: BTreeSet<&[u8]> = names.iter().map(|(_, name)| name.as_bytes()).collect();
+    let different: Vec<&[u8]> = different.into_iter().collect();
+    for chunk in different.chunks(MANY) {
+        let mut values = vec![Value::Bytes(workspace.as_bytes())];
+        // One statement for any number of names; the last one is asked for anyway.
+        let last = chunk.last().copied().unwrap_or_default();
+        values.extend(chunk.iter().copied().map(Value::Bytes));
+        values.resize(1 + MANY, Value::Bytes(last));
+        let rows = to.look_all(S::STATEMENTS.control.namespaces_by_name, &values).await?;
+        for row in rows {
+            let row: NamespaceRow = row;
+            there.insert(row.name.clone());
+            to.found(row);
+        }
+    }
+    Ok(there)
 }
 
 async fn set_namespace<S: Session>(to: &mut Transaction<'_, S>, id: &str, mode: Mode) -> Made {
@@ -233,7 +265,8 @@ async fn set_override<S: Session>(to: &mut Transaction<'_, S>, wanted: OverrideR
         }
         None => {
             let statement = S::STATEMENTS.control.more_overrides;
-            to.room(statement, Some(&namespace.id), ("overrides", OVERRIDES_MAX)).await?;
+            let room = Room { more: 0, what: "overrides", max: OVERRIDES_MAX };
+            to.room(statement, Some(&namespace.id), room).await?;
             to.insert(wanted).await?;
             true
         }

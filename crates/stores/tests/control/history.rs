@@ -54,7 +54,14 @@ fn modes() -> impl Strategy<Value = Mode> {
 
 fn of_namespaces() -> impl Strategy<Value = Change> {
     let add = (ids("ws"), proptest::collection::vec((ids("rlns"), names()), 0..4));
+    // So many that they are written in several ways.
+    let many = (ids("ws"), 0..10_u8, 0..50_u8).prop_map(|(workspace, from, count)| {
+        let name = |n| (format!("{workspace}_{n}"), format!("name-{n}"));
+        let names = (from..from + count).map(name).collect();
+        Change::AddNamespaces { workspace, names }
+    });
     prop_oneof![
+        1 => many,
         4 => add.prop_map(|(workspace, names)| Change::AddNamespaces { workspace, names }),
         2 => (ids("rlns"), modes()).prop_map(|(id, mode)| Change::SetNamespace { id, mode }),
         1 => ids("rlns").prop_map(|id| Change::DeleteNamespace { id }),
