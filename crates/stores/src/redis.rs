@@ -14,7 +14,8 @@
 //!
 //! `tg:1:{<shard>}:<digest>:<sequence>` is a cell, `tg:1:{<shard>}:token` the shard's token. One
 //! server is one shard; a cluster has 64, each in one slot. The board has a slot of its own:
-//! `tg:1:{board}:posts`, `due`, `leader` and `region`.
+//! `tg:1:{board}:posts`, `due`, `leader` and `region`. `tg:1:{<shard>}:once:<digest>` is a call
+//! that is to be answered once.
 //!
 //! # The user
 //!
@@ -43,9 +44,11 @@ mod board;
 mod check;
 mod cluster;
 pub(crate) mod config;
+mod execution;
 mod info;
 mod jitter;
 mod link;
+mod once;
 mod open;
 mod script;
 mod sentinel;
@@ -60,10 +63,12 @@ use tidegate_convergence::{
 
 pub use check::{NodeReport, Report, Warning};
 pub use config::{Address, ConfigError, Login, Password, RedisConfig, Tls, Topology};
+pub use once::{Claimed, OnceCall};
 
-use board::{BoardScript, BoardWork, CALL_POSTS_MAX, LIVES};
+use board::{BoardScript, CALL_POSTS_MAX, LIVES};
 use cluster::Cluster;
 use link::{Link, unreachable};
+use once::OnceScript;
 use open::{Access, Opener, Target};
 use script::{Script, Tag};
 use work::{Rounds, Work};
@@ -98,6 +103,7 @@ const ROUNDS: usize = 3;
 pub struct RedisStore {
     script: Script,
     board: BoardScript,
+    once: OnceScript,
     route: Route,
 }
 
@@ -127,12 +133,19 @@ impl RedisStore {
             }
             Topology::Cluster { nodes } => Route::Cluster(Cluster::new(access, nodes, seed)),
         };
-        Ok(Self { script, board, route })
+        Ok(Self { script, board, once: OnceScript::new(), route })
+    }
+
+    const fn shard_count(&self) -> u16 {
+        match self.route {
+            Route::One(_) => 1,
+            Route::Cluster(_) => cluster::SHARDS,
+        }
     }
 
     async fn send(&self, call: &ShardCall) -> Result<ShardReply, StoreError> {
         // As in the model: a shard that does not exist is the last one.
-        let shard = call.shard.min(Shard(self.shards().saturating_sub(1)));
+        let shard = call.shard.min(Shard(self.shard_count().saturating_sub(1)));
         let mut work = Work::new(&self.script, call, shard);
         self.run(Tag::Shard(shard), &mut work).await?;
         work.finish()
@@ -144,12 +157,12 @@ impl RedisStore {
         while let Some((first, rest)) = posts.split_at_checked(CALL_POSTS_MAX)
             && !rest.is_empty()
         {
-            let mut work = BoardWork::new(&self.board, call, first, 0);
+            let mut work = self.board.execute(call, first, 0);
             self.run(Tag::Board, &mut work).await?;
             work.finish()?;
             posts = rest;
         }
-        let mut work = BoardWork::new(&self.board, call, posts, call.take_max);
+        let mut work = self.board.execute(call, posts, call.take_max);
         self.run(Tag::Board, &mut work).await?;
         work.finish()
     }
@@ -205,10 +218,7 @@ impl Route {
 
 impl RegionalStore for RedisStore {
     fn shards(&self) -> u16 {
-        match self.route {
-            Route::One(_) => 1,
-            Route::Cluster(_) => cluster::SHARDS,
-        }
+        self.shard_count()
     }
 
     fn call<'a>(&'a self, call: &'a ShardCall) -> Calling<'a> {

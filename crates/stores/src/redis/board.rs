@@ -1,13 +1,13 @@
 //! The board: how a call to it becomes a command, and an answer a reply.
 
-use redis::{Cmd, Pipeline, ServerErrorKind, Value};
+use redis::{Cmd, Value};
 use tidegate_convergence::{
-    BoardCall, BoardReply, IDENTITY_LIFE_MS, POSTS_LIFE_MS, POSTS_MAX, Post, StoreError,
+    BoardCall, BoardReply, IDENTITY_LIFE_MS, POSTS_LIFE_MS, POSTS_MAX, Post,
 };
 use tidegate_limiter::Digest;
 
+use super::execution::Execution;
 use super::script::{LIFE_MAX_MS, TOTAL_MAX, number};
-use super::work::{Advice, Rounds};
 
 /// The script itself. Its head says what it takes and returns.
 const BOARD: &str = include_str!("board.lua");
@@ -58,6 +58,16 @@ impl BoardScript {
     /// The command for a call.
     pub(super) fn run(&self, call: &BoardCall) -> Cmd {
         self.run_part(call, &call.posts, call.take_max)
+    }
+
+    /// Posts these of the call, at most [`CALL_POSTS_MAX`], and takes as many as told.
+    pub(super) fn execute(
+        &self,
+        call: &BoardCall,
+        posts: &[Post],
+        take_max: usize,
+    ) -> Execution<BoardReply> {
+        Execution::new(self.run_part(call, posts, take_max), Self::load, read)
     }
 
     /// The command for up to [`CALL_POSTS_MAX`] posts of a call.
@@ -119,88 +129,6 @@ fn read_post([place, step]: &[Value; 2]) -> Option<Post> {
         sequence: u64::from_be_bytes(sequence.try_into().ok()?),
         step: number(step)?,
     })
-}
-
-/// The progress of one execution.
-#[derive(Debug)]
-pub(super) struct BoardWork<'a> {
-    script: &'a BoardScript,
-    call: &'a BoardCall,
-    posts: &'a [Post],
-    take_max: usize,
-    /// Whether it is to be sent.
-    open: bool,
-    load: bool,
-    reply: Option<BoardReply>,
-    refusal: Option<String>,
-}
-
-impl<'a> BoardWork<'a> {
-    /// Posts these of the call, at most [`CALL_POSTS_MAX`], and takes as many as told.
-    pub(super) const fn new(
-        script: &'a BoardScript,
-        call: &'a BoardCall,
-        posts: &'a [Post],
-        take_max: usize,
-    ) -> Self {
-        let (reply, refusal) = (None, None);
-        Self { script, call, posts, take_max, open: true, load: false, reply, refusal }
-    }
-
-    /// The reply.
-    pub(super) fn finish(self) -> Result<BoardReply, StoreError> {
-        self.reply.ok_or_else(|| {
-            StoreError::Refused(self.refusal.unwrap_or_else(|| "it was not executed".to_owned()))
-        })
-    }
-
-    /// Remembers the first reason.
-    fn refuse(&mut self, why: String) {
-        self.refusal.get_or_insert(why);
-    }
-}
-
-impl Rounds for BoardWork<'_> {
-    fn is_open(&self) -> bool {
-        self.open
-    }
-
-    fn commands(&self) -> Pipeline {
-        let mut commands = Pipeline::with_capacity(2);
-        if self.load {
-            commands.add_command(BoardScript::load());
-        }
-        commands.add_command(self.script.run_part(self.call, self.posts, self.take_max));
-        commands
-    }
-
-    fn take(&mut self, values: &[Value]) -> Advice {
-        let mut advice = Advice::default();
-        let mut values = values.iter();
-        if self.load
-            && let Some(Value::ServerError(why)) = values.next()
-        {
-            // Without the script the rest will say NOSCRIPT again; this says why.
-            self.refuse(why.to_string());
-        }
-        (self.load, self.open) = (false, false);
-        let value = values.next().unwrap_or(&Value::Nil);
-        if let Value::ServerError(why) = value {
-            advice.heed(why);
-            self.load = why.kind() == Some(ServerErrorKind::NoScript);
-            self.open = self.load || why.kind() == Some(ServerErrorKind::Moved);
-            // What is sent again is not refused yet.
-            if !self.open {
-                self.refuse(why.to_string());
-            }
-            return advice;
-        }
-        self.reply = read(value);
-        if self.reply.is_none() {
-            self.refuse("the script gave a strange answer".to_owned());
-        }
-        advice
-    }
 }
 
 #[cfg(test)]

@@ -205,7 +205,8 @@ pub(super) fn number(value: &Value) -> Option<u64> {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes in hexadecimal, as they stand in a key.
+pub(super) fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().saturating_mul(2));
     for byte in bytes {
         // Writing to a string cannot fail.

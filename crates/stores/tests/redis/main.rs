@@ -11,6 +11,8 @@ mod model;
 #[cfg(test)]
 mod network;
 #[cfg(test)]
+mod once;
+#[cfg(test)]
 mod rights;
 #[cfg(test)]
 mod support;

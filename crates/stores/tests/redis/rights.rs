@@ -2,9 +2,9 @@
 
 use tidegate_convergence::{BoardCall, RegionalStore, ShardCall, StoreError};
 use tidegate_lab::{Proxy, RedisOptions, RedisServer};
-use tidegate_stores::redis::{ACL, Warning};
+use tidegate_stores::redis::{ACL, Claimed, Warning};
 
-use crate::support::{ask, call, eventually, leading, post, record, send, store};
+use crate::support::{ask, call, eventually, leading, once, post, record, send, store};
 
 fn restricted(rights: &str) -> RedisServer {
     let users =
@@ -32,6 +32,12 @@ async fn the_documented_user_can_do_all_we_do_and_nothing_else() {
         let sure = BoardCall { sure: true, ..leading(1) };
         assert_eq!(ask(&store, &sure).await.taken.len(), 1);
         assert!(!ask(&store, &BoardCall { lease_ms: 0, ..sure }).await.leads);
+        // Claimed, given up, claimed again, settled.
+        let once = once(u32::try_from(total).unwrap(), 1);
+        assert_eq!(store.claim_call(&once, 60_000).await, Ok(Claimed::First));
+        assert_eq!(store.release_call(&once).await, Ok(true));
+        assert_eq!(store.claim_call(&once, 60_000).await, Ok(Claimed::First));
+        assert_eq!(store.settle_call(&once, b"reply", 60_000).await, Ok(true));
     }
     server.command(&["FLUSHALL"]).unwrap();
     store.call(&call(vec![])).await.unwrap();

@@ -9,6 +9,7 @@ use tidegate_convergence::{
 };
 use tidegate_lab::DEADLINE;
 use tidegate_limiter::{Digest, FleetSecret, Part, Subject, Window};
+use tidegate_stores::redis::OnceCall;
 use tidegate_stores::{RedisConfig, RedisStore};
 
 /// Long enough that nothing expires inside a test.
@@ -106,4 +107,9 @@ pub(crate) fn leading(who: u128) -> BoardCall {
 /// The reply of the board.
 pub(crate) async fn ask(store: &RedisStore, call: &BoardCall) -> BoardReply {
     store.board(call).await.unwrap()
+}
+
+/// A call of that name that is to be answered once, and who wants to decide it.
+pub(crate) fn once(number: u32, claimant: u128) -> OnceCall {
+    OnceCall { name: subject(number), fingerprint: [7; 16], claimant }
 }

@@ -23,7 +23,7 @@ fn clustered(cluster: &RedisCluster) -> RedisStore {
 }
 
 /// Until the replica has what its master has.
-fn replicated(servers: &[RedisServer; 2]) {
+pub(crate) fn replicated(servers: &[RedisServer; 2]) {
     let offset = |server: &RedisServer| server.info("replication", "master_repl_offset").ok();
     wait("the replica has it all", DEADLINE, || {
         let [master, replica] = servers;
