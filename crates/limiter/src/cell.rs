@@ -195,6 +195,11 @@ impl<'a> Cell<'a> {
         self.peers.raise(turn, alive, published.saturating_sub(own))
     }
 
+    /// So much of it was saved before this process started: to it, that is what peers have used.
+    pub(crate) fn restore(self, turn: Turn, alive: impl Fn() -> bool, saved: u64) -> Write {
+        self.peers.raise(turn, alive, saved)
+    }
+
     /// The sum of what the other regions have published.
     pub(crate) fn observe_foreign(self, turn: Turn, alive: impl Fn() -> bool, sum: u64) -> Write {
         self.foreign.raise(turn, alive, sum)

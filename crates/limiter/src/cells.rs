@@ -206,6 +206,11 @@ impl<'a> CellHandle<'a> {
         self.heard(cell.observe_own_region(self.turn, || self.alive(), published))
     }
 
+    /// So much was admitted to it by an earlier life of this process.
+    pub(crate) fn restore(&self, saved: u64) -> bool {
+        self.heard(self.ledger.cell(self.turn).restore(self.turn, || self.alive(), saved))
+    }
+
     /// The sum of what the other regions have published.
     pub fn observe_foreign(&self, sum: u64) -> bool {
         self.heard(self.ledger.cell(self.turn).observe_foreign(self.turn, || self.alive(), sum))

@@ -11,6 +11,7 @@
 //!    the ledger there; if not, the claim is taken back before `mine` ever saw it.
 
 mod decide;
+mod peek;
 mod place;
 mod region;
 
@@ -21,6 +22,7 @@ use crate::sync::{AtomicU64, Ordering, replace};
 use crate::time::Now;
 
 pub(crate) use decide::{Claim, Denied, Look, Refusal, Terms, Verdict};
+pub(crate) use peek::{Held, Peek, would_ask};
 pub(crate) use place::Place;
 use place::{Began, Position};
 pub use region::{Freshness, Reason};

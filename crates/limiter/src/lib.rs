@@ -13,7 +13,8 @@
 //! 4. `register`, `cell`, `ledger`: what is kept of a subject, and the compare-and-swap.
 //! 5. `batch`: several requests as one.
 //! 6. [`Table`]: finding ledgers, and making room for new ones.
-//! 7. [`Answer`]: what the caller gets back.
+//! 7. [`Answer`]: what the caller gets back; [`Explanation`]: why.
+//! 8. [`SavedSubjects`]: what outlives the process.
 
 mod answer;
 mod batch;
@@ -27,6 +28,7 @@ pub mod planted;
 mod register;
 mod request;
 mod reserve;
+mod saved;
 mod sync;
 mod table;
 mod time;
@@ -48,7 +50,11 @@ pub use request::{
     BATCH_MAX, Batch, COST_MAX, Cost, LIMIT_MAX, Limit, PART_BYTES_MAX, PART_CHARS_MAX, Part,
     Request, RequestError, Subject, WINDOW_MS_MAX, WINDOW_MS_MIN, Window,
 };
-pub use table::{BatchDecision, Decision, Need, Options, Table, Wake, Walk};
+pub use saved::{SAVED_WINDOW_MS_MIN, SavedSubject, SavedSubjects};
+pub use table::{
+    BatchDecision, CellCounts, Decision, Explanation, Need, Options, Strict, SubjectView, Table,
+    Wake, Walk,
+};
 pub use time::Now;
 
 /// How many cases a property test tries. Failures are repeated by their printed input, not by a

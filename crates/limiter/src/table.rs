@@ -4,10 +4,12 @@
 //! only the shard that it belongs to. Ledgers are never freed, only used again, so that a
 //! decision can never touch memory that is gone: see [`crate::ledger`].
 
+mod explain;
 mod index;
 mod ledgers;
 mod options;
 mod region;
+mod restore;
 mod shard;
 mod structure;
 
@@ -22,9 +24,12 @@ use crate::request::{Batch, Request, Subject};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Now;
 
+pub use explain::{CellCounts, Explanation, Strict, SubjectView};
+use options::Parts;
 pub use options::{Options, Wake};
 use region::Regional;
 pub use region::{BatchDecision, Decision, Need, Walk};
+use restore::Restored;
 pub(crate) use shard::Spot;
 use shard::{Newcomer, Shard};
 
@@ -70,6 +75,8 @@ pub struct Table {
     sweeps: AtomicU64,
     /// `None` for a process on its own.
     regional: Option<Regional>,
+    /// `None` if nothing was saved before it started.
+    restored: Option<Restored>,
 }
 
 impl Table {
@@ -79,8 +86,8 @@ impl Table {
         let shards =
             (0..options.shards()).map(|at| Shard::new(at, &options, seed.spread())).collect();
         let (counters, sweeps) = (Counters::new(), AtomicU64::new(0));
-        let (secret, regional) = options.into_parts();
-        Self { shards, seed, secret, counters, sweeps, regional }
+        let Parts { secret, regional, restored } = options.into_parts();
+        Self { shards, seed, secret, counters, sweeps, regional, restored }
     }
 
     /// Decides one request.
@@ -160,7 +167,8 @@ impl Table {
         subject: &'a Subject<'a>,
         company: &'a [Spot<'a>],
     ) -> Newcomer<'a> {
-        Newcomer { key, subject, company, seed: &self.seed, secret: &self.secret }
+        let restored = self.restored.as_ref();
+        Newcomer { key, subject, company, seed: &self.seed, secret: &self.secret, restored }
     }
 
     pub(crate) fn key(&self, subject: &Subject<'_>) -> Key {
@@ -273,6 +281,9 @@ impl Table {
     /// Does one bounded step of cleaning up and returns how many subjects it dropped. Call it now
     /// and then, for example every 100 ms: expired subjects then make room before it is needed.
     pub fn sweep(&self, now: Now) -> usize {
+        if let Some(restored) = &self.restored {
+            restored.sweep(now);
+        }
         let step = self.sweeps.fetch_add(1, Ordering::Relaxed);
         let shards = self.shards.len().max(1) as u64;
         let shard = usize::try_from(step % shards).ok().and_then(|at| self.shards.get(at));

@@ -36,6 +36,14 @@ pub(crate) struct Refusal {
     pub(crate) earlier: u64,
 }
 
+impl Refusal {
+    /// Whether the request would fit but for what batches in flight have reserved.
+    #[inline(always)]
+    pub(crate) fn is_by_reservations(&self, terms: Terms) -> bool {
+        fits(self.settled.saturating_add(self.earlier), terms.cost, terms.limit)
+    }
+}
+
 /// How a look went.
 enum Sight {
     Clear(Look),
@@ -172,7 +180,7 @@ impl Ledger<'_> {
 
     /// What is claimed in the cell of a turn and in the one before it.
     #[inline(always)]
-    fn claimed(&self, turn: Turn) -> [Word; 2] {
+    pub(super) fn claimed(&self, turn: Turn) -> [Word; 2] {
         let current = self.cell(turn).claimed.load();
         [current, self.cell(turn.previous()).claimed.load()]
     }
@@ -183,13 +191,24 @@ impl Ledger<'_> {
         if self.era() == era { verdict } else { Verdict::Moved }
     }
 
-    /// Adds up what the cells hold, `seen` being what is claimed in them.
+    /// Looks at what the cells hold, `seen` being what is claimed in them.
     ///
     /// Words of other turns count for nothing. Whether they are leftovers, as they should be, or
     /// were written by those who turned the ledger meanwhile, the position tells afterwards:
     /// whoever begins a turn moves it first.
     #[inline(always)]
     fn see(&self, place: Place, seen: [Word; 2], window: Window) -> Sight {
+        let Some(view) = self.add_up(place, seen) else { return Sight::Closed };
+        if self.position().turn() != place.turn {
+            return Sight::Turned;
+        }
+        let used = view.used(window, place.elapsed_ms);
+        Sight::Clear(Look { place, view, used })
+    }
+
+    /// Adds up what the cells hold. `None` if the ledger is being retired, or is free.
+    #[inline(always)]
+    pub(super) fn add_up(&self, place: Place, seen: [Word; 2]) -> Option<View> {
         let (turn, before) = (place.turn, place.turn.previous());
         let [seen, seen_before] = seen;
         let mut view =
@@ -198,19 +217,13 @@ impl Ledger<'_> {
             view.current += self.cell(turn).told(turn);
             view.previous += self.cell(before).told(before);
         }
-        if seen.turn() == Turn::RETIRED || seen_before.turn() == Turn::RETIRED {
-            return Sight::Closed;
-        }
-        if self.position().turn() != turn {
-            return Sight::Turned;
-        }
-        let used = view.used(window, place.elapsed_ms);
-        Sight::Clear(Look { place, view, used })
+        let closed = seen.turn() == Turn::RETIRED || seen_before.turn() == Turn::RETIRED;
+        (!closed).then_some(view)
     }
 
     /// What a look used, without what batches in flight have reserved.
     #[inline]
-    fn settled(&self, look: &Look, window: Window) -> u64 {
+    pub(super) fn settled(&self, look: &Look, window: Window) -> u64 {
         let [first, second] = &self.back.marks;
         if first.has_no_reservations() && second.has_no_reservations() {
             return look.used;
@@ -339,7 +352,7 @@ impl Ledger<'_> {
     /// so a cost of 1 must be denied too.
     #[inline(always)]
     pub(crate) fn deny(&self, era: u64, seen: &Refusal, terms: Terms, now: Now) -> Denied {
-        if fits(seen.settled.saturating_add(seen.earlier), terms.cost, terms.limit) {
+        if seen.is_by_reservations(terms) {
             return Denied::Reserved;
         }
         let exhausted = terms.limit.get() > 0 && !fits(seen.settled, Cost::ONE, terms.limit);

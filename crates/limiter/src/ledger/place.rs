@@ -157,7 +157,12 @@ impl Ledger<'_> {
 
     /// Where the ledger has to move before it can decide, or why it decides where it stands.
     #[cold]
-    fn destination(&self, at: Position, window: Window, now: Now) -> Result<Position, Stay> {
+    pub(super) fn destination(
+        &self,
+        at: Position,
+        window: Window,
+        now: Now,
+    ) -> Result<Position, Stay> {
         let (window_ms, sequence) = (window.as_millis(), now.unix_ms() / window.as_millis());
         let began =
             self.began(at.turn()).unwrap_or(Began { at_ms: now.monotonic_ms(), sure: false });
@@ -284,7 +289,7 @@ impl Began {
 
 /// Why a request whose clock names another cell is decided where the ledger stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stay {
+pub(super) enum Stay {
     /// The clock is one window behind.
     Behind,
     /// The reading is old.

@@ -52,20 +52,32 @@ impl Ledger<'_> {
         now: Now,
     ) -> Result<Option<Reason>, ()> {
         let place = self.place(era, terms.window, now).ok_or(())?;
+        Ok(self.needs_region_at(place, terms, freshness, now))
+    }
+
+    /// The same at a place that was found before.
+    #[inline(always)]
+    pub(super) fn needs_region_at(
+        &self,
+        place: Place,
+        terms: Terms,
+        freshness: Freshness,
+        now: Now,
+    ) -> Option<Reason> {
         let strict = self.back.strict_until.load(Ordering::Acquire) > now.monotonic_ms()
             && self.back.strict_limit.load(Ordering::Acquire) >= terms.limit.get();
         if strict {
-            return Ok(Some(Reason::Strict));
+            return Some(Reason::Strict);
         }
         let fresh_until = self.cell(place.turn).fresh_until.read(place.turn);
         if fresh_until > now.monotonic_ms() {
-            return Ok(None);
+            return None;
         }
-        Ok(if fresh_until > 0 {
+        if fresh_until > 0 {
             Some(Reason::Stale)
         } else {
             self.needs_region_anew(place, terms, freshness)
-        })
+        }
     }
 
     /// A cell whose window began `t` ago is no staler than `t`: if the one before it is known, a
@@ -90,12 +102,8 @@ impl Ledger<'_> {
     /// How old what a decision knows of the region is, at most. INV-28: never less than it is.
     pub(crate) fn age_ms(&self, place: Place, window: Window, fresh_ms: u64, now: Now) -> u64 {
         let fresh_until = |turn: Turn| self.cell(turn).fresh_until.read(turn);
-        let heard_at = |until: u64| until.saturating_sub(fresh_ms);
-        match (fresh_until(place.turn), fresh_until(place.turn.previous())) {
-            (0, before) if before > 0 && !place.behind => place.elapsed_ms,
-            (0, _) => place.elapsed_ms.saturating_add(window.as_millis()),
-            (until, _) => now.monotonic_ms().saturating_sub(heard_at(until)),
-        }
+        let both = [fresh_until(place.turn), fresh_until(place.turn.previous())];
+        age_of(both, place, (window, fresh_ms), now)
     }
 
     /// After an admission: whether it is the one that asks for a replay. Of those that pass the
@@ -142,5 +150,20 @@ impl Ledger<'_> {
         });
         let limit = if limit(turn) > 0 { limit(turn) } else { limit(before) };
         (view(turn).saturating_add(weighted), limit)
+    }
+}
+
+/// How old what is known of the region is, by when the current and the previous cell were heard of.
+#[inline(always)]
+pub(super) fn age_of(
+    fresh_until: [u64; 2],
+    place: Place,
+    (window, fresh_ms): (Window, u64),
+    now: Now,
+) -> u64 {
+    match fresh_until {
+        [0, before] if before > 0 && !place.behind => place.elapsed_ms,
+        [0, _] => place.elapsed_ms.saturating_add(window.as_millis()),
+        [until, _] => now.monotonic_ms().saturating_sub(until.saturating_sub(fresh_ms)),
     }
 }

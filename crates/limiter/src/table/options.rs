@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use crate::key::FleetSecret;
 use crate::ledger::Freshness;
+use crate::saved::SavedSubjects;
 
 use super::Table;
 use super::region::Regional;
+use super::restore::Restored;
 use super::shard::Shard;
 
 /// Whom to call when there is something to tell the region. Called by whoever admits: it must be
@@ -44,12 +46,21 @@ pub struct Options {
     budget_bytes: usize,
     region: Option<(Freshness, Wake)>,
     secret: FleetSecret,
+    saved: Option<SavedSubjects>,
+}
+
+/// What a table is made of besides its shards.
+pub(crate) struct Parts {
+    pub(crate) secret: FleetSecret,
+    pub(crate) regional: Option<Regional>,
+    pub(crate) restored: Option<Restored>,
 }
 
 impl Default for Options {
     /// 256 MiB, one process.
     fn default() -> Self {
-        Self { budget_bytes: 256 << 20, region: None, secret: FleetSecret::default() }
+        let secret = FleetSecret::default();
+        Self { budget_bytes: 256 << 20, region: None, secret, saved: None }
     }
 }
 
@@ -95,6 +106,15 @@ impl Options {
         self
     }
 
+    /// What an earlier life of this process saved: its subjects begin with that when they come
+    /// back. Not for a process whose regional store remembers it. Until all of it has expired it
+    /// is kept on top of the budget, 48 bytes for each subject.
+    #[must_use]
+    pub fn with_saved(mut self, saved: SavedSubjects) -> Self {
+        self.saved = Some(saved);
+        self
+    }
+
     /// How many subjects the budget holds.
     #[must_use]
     pub fn subjects_max(&self) -> usize {
@@ -105,8 +125,10 @@ impl Options {
         self.region.is_some()
     }
 
-    pub(crate) fn into_parts(self) -> (FleetSecret, Option<Regional>) {
-        (self.secret, self.region.map(|(freshness, wake)| Regional::new(freshness, wake)))
+    pub(crate) fn into_parts(self) -> Parts {
+        let regional = self.region.map(|(freshness, wake)| Regional::new(freshness, wake));
+        let saved = self.saved.filter(|saved| !saved.as_slice().is_empty());
+        Parts { secret: self.secret, regional, restored: saved.map(Restored::new) }
     }
 
     pub(crate) fn shards(&self) -> u16 {

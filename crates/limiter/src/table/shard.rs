@@ -11,6 +11,7 @@ use crate::time::Now;
 use super::Options;
 use super::index::{Index, LEDGERS_MAX};
 use super::ledgers::Ledgers;
+use super::restore::Restored;
 use super::structure::{Structure, Vacancy};
 
 /// A ledger and the era in which it belongs to the subject that was looked up.
@@ -36,6 +37,8 @@ pub(crate) struct Newcomer<'a> {
     pub(crate) company: &'a [Spot<'a>],
     pub(crate) seed: &'a Seed,
     pub(crate) secret: &'a FleetSecret,
+    /// What was saved of it, maybe.
+    pub(crate) restored: Option<&'a Restored>,
 }
 
 impl Newcomer<'_> {
@@ -156,6 +159,9 @@ impl Shard {
         };
         let ledger = self.ledgers.get_or_new(at)?;
         let era = ledger.found(&newcomer.founding(structure.life()), now);
+        if let Some(restored) = newcomer.restored {
+            restored.seat(ledger, era, now);
+        }
         structure.join(at, owner);
         self.index.insert(at, structure.subjects_ever(), |at| self.hash_of(at));
         counters.mine().count(|all| &all.subjects_created);

@@ -8,7 +8,9 @@
 
 mod clock;
 mod contract;
+mod explain;
 mod memory;
 mod model;
+mod restore;
 mod support;
 mod threads;

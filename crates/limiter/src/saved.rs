@@ -1,0 +1,178 @@
+//! What outlives a process that has no regional store: the counts of long windows.
+//!
+//! Promises: a count that was saved is found by the subject's [`Digest`] and the number of its
+//! window, whatever else was saved, in whatever order and however often; the largest stands.
+//! Refuses: short windows, and windows that the clock says cannot matter. Nothing here is ever
+//! changed: it is read when a subject is taken into the table.
+
+use crate::key::Digest;
+use crate::request::WINDOW_MS_MAX;
+use crate::time::Now;
+
+/// Shortest window that is saved: as with what regions tell each other. A process that is away
+/// for seconds has forgotten little of a shorter one.
+pub const SAVED_WINDOW_MS_MIN: u64 = 60_000;
+
+const _: () = assert!(SAVED_WINDOW_MS_MIN < WINDOW_MS_MAX);
+const _: () = assert!(WINDOW_MS_MAX <= u32::MAX as u64);
+
+/// What is saved of one subject: what its region, which is one process, admitted to two windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SavedSubject {
+    /// The subject.
+    pub subject: Digest,
+    /// The length of its windows.
+    pub window_ms: u32,
+    /// The number of the later window.
+    pub sequence: u64,
+    /// What was admitted to it.
+    pub current: u64,
+    /// What was admitted to the one before it.
+    pub previous: u64,
+}
+
+impl SavedSubject {
+    /// When neither window counts any more, by the wall clock.
+    #[must_use]
+    pub fn expires_ms(&self) -> u64 {
+        self.sequence.saturating_add(2).saturating_mul(self.window_ms.into())
+    }
+
+    /// Whether it may still matter: a window of at least a minute that has not expired, and that a
+    /// clock which is right, or one window behind, can know of.
+    #[must_use]
+    pub fn is_live(&self, now: Now) -> bool {
+        let window_ms = u64::from(self.window_ms).max(1);
+        (SAVED_WINDOW_MS_MIN..=WINDOW_MS_MAX).contains(&window_ms)
+            && self.expires_ms() > now.unix_ms()
+            && self.sequence <= (now.unix_ms() / window_ms).saturating_add(1)
+    }
+
+    /// What was admitted to the window of that number.
+    const fn count(&self, sequence: u64) -> u64 {
+        if sequence == self.sequence {
+            self.current
+        } else if sequence.wrapping_add(1) == self.sequence {
+            self.previous
+        } else {
+            0
+        }
+    }
+
+    /// Takes in what else was saved of the same subject.
+    fn merge(&mut self, other: &Self) {
+        if other.window_ms != self.window_ms {
+            return;
+        }
+        let sequence = self.sequence.max(other.sequence);
+        let largest = |sequence| self.count(sequence).max(other.count(sequence));
+        let current = largest(sequence);
+        let previous = sequence.checked_sub(1).map_or(0, largest);
+        (self.sequence, self.current, self.previous) = (sequence, current, previous);
+    }
+}
+
+/// Everything that was saved, to be looked up.
+///
+/// ```
+/// use tidegate_limiter::{Digest, SavedSubject, SavedSubjects};
+///
+/// let subject = Digest::from_bytes([7; 16]);
+/// let saved = SavedSubject { subject, window_ms: 60_000, sequence: 9, current: 4, previous: 2 };
+/// let all = SavedSubjects::new(vec![saved]);
+/// assert_eq!((all.count(subject, 9), all.count(subject, 8), all.count(subject, 7)), (4, 2, 0));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SavedSubjects {
+    /// By digest, each once: a third of what a map would take.
+    subjects: Box<[SavedSubject]>,
+    expires_ms: u64,
+}
+
+impl SavedSubjects {
+    /// Of what was saved, the largest counts.
+    #[must_use]
+    pub fn new(mut subjects: Vec<SavedSubject>) -> Self {
+        subjects.sort_unstable_by_key(|saved| saved.subject);
+        subjects.dedup_by(|later, first| {
+            let same = later.subject == first.subject;
+            if same {
+                first.merge(later);
+            }
+            same
+        });
+        let expires_ms = subjects.iter().map(SavedSubject::expires_ms).max().unwrap_or(0);
+        Self { subjects: subjects.into_boxed_slice(), expires_ms }
+    }
+
+    /// Only what may still matter.
+    #[must_use]
+    pub fn live(self, now: Now) -> Self {
+        let subjects = self.subjects.into_vec().into_iter();
+        Self::new(subjects.filter(|saved| saved.is_live(now)).collect())
+    }
+
+    /// What was admitted to a window of a subject.
+    #[must_use]
+    pub fn count(&self, subject: Digest, sequence: u64) -> u64 {
+        let found = self.subjects.binary_search_by_key(&subject, |saved| saved.subject);
+        found.ok().and_then(|at| self.subjects.get(at)).map_or(0, |saved| saved.count(sequence))
+    }
+
+    /// Everything, by digest.
+    #[must_use]
+    pub fn as_slice(&self) -> &[SavedSubject] {
+        &self.subjects
+    }
+
+    /// When nothing of it counts any more, by the wall clock.
+    #[must_use]
+    pub const fn expires_ms(&self) -> u64 {
+        self.expires_ms
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
+mod tests {
+    use super::*;
+
+    fn saved(subject: u8, sequence: u64, current: u64, previous: u64) -> SavedSubject {
+        let subject = Digest::from_bytes([subject; 16]);
+        SavedSubject { subject, window_ms: 60_000, sequence, current, previous }
+    }
+
+    fn counts(all: &SavedSubjects, subject: u8) -> [u64; 4] {
+        [10, 9, 8, 7].map(|sequence| all.count(Digest::from_bytes([subject; 16]), sequence))
+    }
+
+    #[test]
+    fn of_what_was_saved_twice_the_largest_stands() {
+        let one = [saved(1, 9, 4, 7), saved(1, 9, 6, 2), saved(2, 8, 1, 1)];
+        for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
+            let all = SavedSubjects::new(order.map(|at: usize| one[at]).to_vec());
+            assert_eq!((counts(&all, 1), counts(&all, 2)), ([0, 6, 7, 0], [0, 0, 1, 1]));
+            assert_eq!(all.as_slice().len(), 2);
+        }
+    }
+
+    #[test]
+    fn what_was_saved_a_window_earlier_is_the_previous_one() {
+        let all = SavedSubjects::new(vec![saved(1, 8, 5, 3), saved(1, 9, 1, 4)]);
+        assert_eq!(counts(&all, 1), [0, 1, 5, 0]);
+        let apart = SavedSubjects::new(vec![saved(1, 10, 1, 0), saved(1, 7, 9, 9)]);
+        assert_eq!(counts(&apart, 1), [1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn what_cannot_matter_is_left_out() {
+        let at = |unix_ms| Now::new(unix_ms, 0);
+        let one = saved(1, 9, 4, 7);
+        assert!(one.is_live(at(11 * 60_000 - 1)) && !one.is_live(at(11 * 60_000)));
+        assert!(one.is_live(at(8 * 60_000)), "a clock that is a window behind");
+        assert!(!one.is_live(at(8 * 60_000 - 1)), "the file is from the future");
+        assert!(!SavedSubject { window_ms: 59_999, ..one }.is_live(at(9 * 59_999)));
+        let all = SavedSubjects::new(vec![one, saved(2, 2, 1, 1)]).live(at(9 * 60_000));
+        assert_eq!((all.as_slice().len(), all.expires_ms()), (1, 11 * 60_000));
+    }
+}

@@ -1,0 +1,117 @@
+//! Counts that come back after a restart, and those that are to be saved for the next one.
+//!
+//! What was saved waits here until its subject is taken into the table. Its cells then begin with
+//! it, as something that *peers* have used: what this process admits itself is counted apart, so
+//! nothing that was saved is ever told to anybody a second time as its own.
+
+use std::sync::Arc;
+
+use crate::cells::{CellHandle, Ticket};
+use crate::key::{Digest, FleetSecret};
+use crate::ledger::Ledger;
+use crate::request::Subject;
+use crate::saved::{SAVED_WINDOW_MS_MIN, SavedSubject, SavedSubjects};
+use crate::sync::{Mutex, MutexGuard};
+use crate::time::Now;
+
+use super::Table;
+
+/// Times a subject is read again because its window turned meanwhile: it takes a window to turn
+/// once more.
+const TURNS_MAX: usize = 2;
+
+/// What was saved, until it has expired.
+#[derive(Debug)]
+pub(crate) struct Restored {
+    expires_ms: u64,
+    saved: Mutex<Option<Arc<SavedSubjects>>>,
+}
+
+impl Restored {
+    pub(crate) fn new(saved: SavedSubjects) -> Self {
+        Self { expires_ms: saved.expires_ms(), saved: Mutex::new(Some(Arc::new(saved))) }
+    }
+
+    /// What there is, if it still counts.
+    fn get(&self, now: Now) -> Option<Arc<SavedSubjects>> {
+        if self.expires_ms <= now.unix_ms() { None } else { self.lock().clone() }
+    }
+
+    /// Gives the memory back if all of it has expired.
+    pub(crate) fn sweep(&self, now: Now) {
+        if self.expires_ms <= now.unix_ms() {
+            *self.lock() = None;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<SavedSubjects>>> {
+        self.saved.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Gives both cells of a new ledger what was saved of them. Nobody can reach it yet.
+    pub(crate) fn seat(&self, ledger: Ledger<'_>, era: u64, now: Now) {
+        let Some(saved) = self.get(now) else { return };
+        let digest = Digest::from_words(ledger.digest());
+        let sequence = ledger.position().sequence();
+        let both = [Some(sequence), sequence.checked_sub(1)];
+        for sequence in both.into_iter().flatten() {
+            let count = saved.count(digest, sequence);
+            if count > 0
+                && let Some(cell) = CellHandle::new(ledger, era, sequence)
+            {
+                cell.restore(count);
+            }
+        }
+    }
+}
+
+impl Table {
+    /// What was restored of a window of a subject.
+    #[must_use]
+    pub fn restored(&self, subject: Digest, sequence: u64, now: Now) -> u64 {
+        let saved = self.restored.as_ref().and_then(|restored| restored.get(now));
+        saved.map_or(0, |saved| saved.count(subject, sequence))
+    }
+
+    /// Everything that was restored and still counts, seated or not. A save that left it out would
+    /// forget those who have not come back yet.
+    #[must_use]
+    pub fn all_restored(&self, now: Now) -> Option<Arc<SavedSubjects>> {
+        self.restored.as_ref().and_then(|restored| restored.get(now))
+    }
+
+    /// What has to be saved of a subject: what this process and its peers have admitted, never what
+    /// is only reserved and never what other regions have. `None` if there is nothing.
+    #[must_use]
+    pub fn to_save(&self, subject: Ticket, now: Now) -> Option<SavedSubject> {
+        for _ in 0..TURNS_MAX {
+            let cells = self.cells(subject)?;
+            if cells.window_ms < SAVED_WINDOW_MS_MIN {
+                return None;
+            }
+            let admitted = |cell: CellHandle<'_>| cell.mine().saturating_add(cell.peers());
+            let (current, previous) = (admitted(cells.current), admitted(cells.previous));
+            // Afterwards: a cell that passed while it was read reads as nothing.
+            if self.cells(subject)?.sequence != cells.sequence {
+                continue;
+            }
+            let window_ms = u32::try_from(cells.window_ms).ok()?;
+            let (subject, sequence) = (cells.current.digest(), cells.sequence);
+            let saved = SavedSubject { subject, window_ms, sequence, current, previous };
+            return (current.max(previous) > 0 && saved.is_live(now)).then_some(saved);
+        }
+        None
+    }
+
+    /// The name of a subject outside this process.
+    #[must_use]
+    pub fn digest_of(&self, subject: &Subject<'_>) -> Digest {
+        Digest::of(subject, &self.secret)
+    }
+
+    /// The secret that names are made with.
+    #[must_use]
+    pub const fn fleet_secret(&self) -> &FleetSecret {
+        &self.secret
+    }
+}
