@@ -14,6 +14,7 @@ mod assumed;
 mod counts;
 mod feed;
 mod import;
+mod known;
 mod leader;
 mod name;
 mod posts;
@@ -28,6 +29,7 @@ use std::collections::BTreeMap;
 use tidegate_limiter::{Cells, Digest, Now, Table, Ticket};
 
 pub use counts::GlobeCounts;
+pub use known::{GlobeView, PublishedCell};
 
 use crate::board::{BoardCall, Post};
 use crate::dice::Dice;

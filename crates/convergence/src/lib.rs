@@ -27,7 +27,7 @@ pub use global::{
     NAME_LAPSE_MS, PAYLOAD_MAX, REGION_NAME_MAX, RENEW_MS, RegionName, RegionNameError,
     RegionNumber, Row,
 };
-pub use globe::{Globe, GlobeCounts, GlobeEffect, GlobeId, GlobeOptions};
+pub use globe::{Globe, GlobeCounts, GlobeEffect, GlobeId, GlobeOptions, GlobeView, PublishedCell};
 pub use memory::{MemoryGlobalStore, MemoryGlobe, MemoryRegion, MemoryStore, PrivateStore};
 pub use pack::{Counter, pack, unpack};
 pub use region::{

@@ -222,7 +222,7 @@ impl Globe {
         let Some(cells) = at.table.cells(ticket) else { return };
         self.tell(&cells);
         let elapsed_ms = at.now.unix_ms() % cells.window_ms.max(1);
-        self.consider(at, ticket, (cells.current.confirmed(), elapsed_ms.max(1)));
+        self.consider(at, ticket, (self.sum(cells.current), elapsed_ms.max(1)));
     }
 
     /// Another region uses a cell that this one has published something of. Alone this one may have

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tidegate_limiter::planted::{self, Planted};
-use tidegate_limiter::{Cells, Digest, Now, Table, Ticket, Walk};
+use tidegate_limiter::{CellHandle, Cells, Digest, Now, Table, Ticket, Walk};
 
 use crate::board::{BoardCall, BoardReply, Post};
 use crate::global::RENEW_MS;
@@ -208,7 +208,7 @@ impl Globe {
         let company = cells.current.foreign() > 0 || cells.previous.foreign() > 0;
         let turned = at.now.unix_ms() / cells.window_ms.max(1) == cells.sequence;
         let (_, limit) = cells.used_of_limit(at.now);
-        let most = cells.current.confirmed().saturating_add(cells.previous.confirmed());
+        let most = self.sum(cells.current).saturating_add(self.sum(cells.previous));
         turned && !company && most < quiet(limit, quiet_part, self.options.regions_max.into())
     }
 
@@ -216,7 +216,7 @@ impl Globe {
     fn standing(&self, at: At<'_>, cells: &Cells<'_>) -> Option<Standing> {
         let (used, limit) = cells.used_of_limit(at.now);
         let (window_ms, subject) = (cells.window_ms, cells.current.digest());
-        let (sequence, confirmed) = recorded(cells, at.now);
+        let (sequence, confirmed) = self.recorded(cells, at.now);
         let sequences = [sequence, sequence.saturating_sub(1)];
         let (own, others) = self.values.both(window_ms, sequences, subject);
         let posted = sequences.map(|sequence| self.posts.posted.of(CellName { subject, sequence }));
@@ -230,7 +230,7 @@ impl Globe {
     fn post(&mut self, at: At<'_>, cells: &Cells<'_>, (step, wait_ms): (u64, u64)) {
         let (subject, window_ms) = (cells.current.digest(), cells.window_ms);
         let due_ms = at.ms().saturating_add(if self.draining { 0 } else { wait_ms });
-        let (sequence, confirmed) = recorded(cells, at.now);
+        let (sequence, confirmed) = self.recorded(cells, at.now);
         self.posts.add(Post { subject, window_ms, sequence, step }, due_ms, at.ms());
         self.counts.posted += 1;
         let until_ms = due_ms.saturating_add(self.tuning.repost_ms);
@@ -385,14 +385,25 @@ impl Globe {
         }
         self.lead(at);
     }
-}
 
-/// The sequence of the window that the clock is in, and what the region has recorded of it and of
-/// the one before. The table turns a subject when it is asked for; the clock may be one ahead.
-fn recorded(cells: &Cells<'_>, now: Now) -> (u64, [u64; 2]) {
-    let (current, previous) = (cells.current.confirmed(), cells.previous.confirmed());
-    match now.unix_ms() / cells.window_ms.max(1) {
-        clock if clock == cells.sequence.saturating_add(1) => (clock, [0, current]),
-        _ => (cells.sequence, [current, previous]),
+    /// What the region has recorded of a cell. A region that is one process has no store that adds
+    /// up what its lives have used: those before this one are its peers.
+    pub(super) fn sum(&self, cell: CellHandle<'_>) -> u64 {
+        let confirmed = cell.confirmed();
+        if !self.options.private {
+            return confirmed;
+        }
+        confirmed.max(cell.acked().saturating_add(cell.peers()))
+    }
+
+    /// The sequence of the window that the clock is in, and what the region has recorded of it and
+    /// of the one before. The table turns a subject when it is asked for; the clock may be one
+    /// ahead.
+    fn recorded(&self, cells: &Cells<'_>, now: Now) -> (u64, [u64; 2]) {
+        let (current, previous) = (self.sum(cells.current), self.sum(cells.previous));
+        match now.unix_ms() / cells.window_ms.max(1) {
+            clock if clock == cells.sequence.saturating_add(1) => (clock, [0, current]),
+            _ => (cells.sequence, [current, previous]),
+        }
     }
 }

@@ -85,7 +85,7 @@ impl Globe {
             let before = cells.sequence.checked_sub(1);
             let current = (cells.sequence == sequence).then_some(cells.current);
             let cell = current.or_else(|| (before == Some(sequence)).then_some(cells.previous))?;
-            Some(cell.confirmed())
+            Some(self.sum(cell))
         };
         let reply = |sequence: Option<u64>| {
             let sum = sequence.and_then(held).unwrap_or(0);

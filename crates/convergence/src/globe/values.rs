@@ -135,6 +135,19 @@ impl Values {
         value
     }
 
+    /// What each region has published of a cell.
+    pub(super) fn all(
+        &self,
+        window_ms: u64,
+        sequence: u64,
+        subject: Digest,
+    ) -> Vec<(RegionNumber, u64)> {
+        let cell = Counter { window_ms, sequence, subject, count: 0 };
+        let group = self.groups.get(&(cell.expires_ms(), window_ms));
+        let held = group.and_then(|group| group.get(&subject));
+        held.map(|held| held.all().map(|(of, count)| (*of, *count)).collect()).unwrap_or_default()
+    }
+
     /// What the own region has published of two cells of a subject, and how many other regions use
     /// either.
     pub(super) fn both(
