@@ -24,7 +24,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! - [`Limiter`]: check one request, or several as one; give memory back.
+//! - [`Limiter`]: check one request, or several as one; give memory back; say why.
+//! - [`Saved`]: counts that outlive the process.
 //! - [`Clock`]: where time comes from; [`ManualClock`] is for your tests.
 //! - [`Request`], [`Batch`], [`Answer`]: what is asked and what comes back. A denial is an
 //!   answer, not an error.
@@ -47,6 +48,7 @@ mod clock;
 mod limiter;
 #[cfg(feature = "region")]
 mod region;
+mod saved;
 #[cfg(feature = "tower")]
 pub mod tower;
 
@@ -159,15 +161,17 @@ pub mod sqlite {
 struct Readme;
 
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use limiter::{BuildError, Builder, Limiter};
+pub use limiter::{BuildError, Builder, Inspection, Limiter, SavedCounts, Saving};
 #[cfg(feature = "region")]
-pub use region::Drained;
+pub use region::{Drained, RegionCell, RegionView};
+pub use saved::{Saved, SavedError};
 #[cfg(feature = "region")]
 pub use tidegate_convergence::{
-    GlobalError, GlobalStore, GlobeCounts, GlobeOptions, GlobeTuning, MemoryGlobalStore,
-    MemoryStore, RegionCounts, RegionName, RegionNameError, RegionalStore, StoreError, Tuning,
+    GlobalError, GlobalStore, GlobeCounts, GlobeOptions, GlobeTuning, GlobeView, MemoryGlobalStore,
+    MemoryStore, PublishedCell, RegionCounts, RegionName, RegionNameError, RegionNumber,
+    RegionalStore, StoreError, Tuning,
 };
 pub use tidegate_limiter::{
-    Answer, Batch, BatchAnswer, Cost, Counts, Denial, Limit, Now, Part, Request, RequestError,
-    Source, Subject, Window,
+    Answer, Batch, BatchAnswer, CellCounts, Cost, Counts, Denial, Digest, Explanation, Limit, Now,
+    Part, Reason, Request, RequestError, Source, Strict, Subject, SubjectView, Window,
 };

@@ -5,13 +5,19 @@ use std::sync::Arc;
 
 use thiserror::Error;
 use tidegate_limiter::{
-    Answer, Batch, BatchAnswer, Counts, FleetSecret, Options, Request, Seed, Table,
+    Answer, Batch, BatchAnswer, Counts, FleetSecret, Now, Options, Request, Seed, Table,
 };
 
 use crate::clock::{Clock, SystemClock};
+use crate::saved::Saved;
 
+mod explain;
 #[cfg(feature = "region")]
 mod region;
+mod save;
+
+pub use explain::Inspection;
+pub use save::{SavedCounts, Saving};
 
 #[cfg(test)]
 mod tests;
@@ -22,6 +28,9 @@ pub struct Limiter {
     table: Arc<Table>,
     subjects_max: usize,
     clock: Arc<dyn Clock>,
+    /// Under which other regions know this process, if it is a region of its own or was one when
+    /// the counts were saved that it began with.
+    identity: Option<u128>,
     #[cfg(feature = "region")]
     region: Option<crate::region::Conversation>,
 }
@@ -39,6 +48,7 @@ impl Limiter {
             options: Options::default(),
             clock: None,
             seed: None,
+            saved: None,
             #[cfg(feature = "region")]
             shared: region::Choice::default(),
         }
@@ -132,6 +142,13 @@ impl Limiter {
     }
 }
 
+/// For those who keep a limiter in something of theirs.
+impl AsRef<Limiter> for Limiter {
+    fn as_ref(&self) -> &Limiter {
+        self
+    }
+}
+
 impl fmt::Debug for Limiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Subjects carry names of users; they do not belong into a log.
@@ -150,6 +167,9 @@ pub enum BuildError {
     /// A limiter that shares its limits speaks with others in the background.
     #[error("a limiter with a regional or a global store has to be built inside a tokio runtime")]
     Runtime,
+    /// The saved counts would be those of nobody.
+    #[error("the saved counts were written with another fleet secret")]
+    SavedWithOtherSecret,
 }
 
 /// Collects what a [`Limiter`] is built from.
@@ -171,6 +191,7 @@ pub struct Builder {
     options: Options,
     clock: Option<Arc<dyn Clock>>,
     seed: Option<[u8; 32]>,
+    saved: Option<Saved>,
     #[cfg(feature = "region")]
     shared: region::Choice,
 }
@@ -203,31 +224,56 @@ impl Builder {
         self
     }
 
+    /// Begins with what an earlier life of this process saved. A limiter with a regional store
+    /// does without: the store remembers.
+    pub fn restore(mut self, saved: Saved) -> Self {
+        self.saved = Some(saved);
+        self
+    }
+
     /// Builds the limiter.
     ///
     /// # Errors
     /// [`BuildError::Seed`] if no seed was given and the operating system has none;
-    /// [`BuildError::Runtime`] if a store was given and there is no tokio runtime for it.
-    pub fn build(self) -> Result<Limiter, BuildError> {
+    /// [`BuildError::Runtime`] if a store was given and there is no tokio runtime for it;
+    /// [`BuildError::SavedWithOtherSecret`] if the saved counts are not of this fleet.
+    pub fn build(mut self) -> Result<Limiter, BuildError> {
         let seed = match self.seed {
             Some(seed) => seed,
             None => random_seed()?,
         };
-        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
+        let clock = self.clock.take().unwrap_or_else(|| Arc::new(SystemClock::new()));
         let subjects_max = self.options.subjects_max();
+        let identity = self.take_saved(clock.now())?;
         #[cfg(feature = "region")]
         if self.shared.is_any() {
             let (options, seed) = (self.options, Seed::from_bytes(seed));
-            let (table, region) = self.shared.start(options, seed, &clock)?;
-            return Ok(Limiter { table, subjects_max, clock, region: Some(region) });
+            let (table, region) = self.shared.start(options, seed, &clock, identity)?;
+            let identity = region.private_identity();
+            return Ok(Limiter { table, subjects_max, clock, identity, region: Some(region) });
         }
         Ok(Limiter {
             table: Arc::new(Table::new(self.options, Seed::from_bytes(seed))),
             subjects_max,
             clock,
+            identity,
             #[cfg(feature = "region")]
             region: None,
         })
+    }
+
+    /// Lets the table begin with what was saved, and says who the process was then.
+    fn take_saved(&mut self, now: Now) -> Result<Option<u128>, BuildError> {
+        #[cfg(feature = "region")]
+        if self.shared.remembers() {
+            return Ok(None);
+        }
+        let Some(saved) = self.saved.take() else { return Ok(None) };
+        if saved.fingerprint != self.options.secret_fingerprint() {
+            return Err(BuildError::SavedWithOtherSecret);
+        }
+        self.options = self.options.clone().with_saved(saved.subjects.live(now));
+        Ok(saved.identity)
     }
 }
 

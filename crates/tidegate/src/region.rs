@@ -5,6 +5,7 @@
 //! that others wait for. The lock is held for bookkeeping only, never across an await. The
 //! conversation with other regions lives beside it, under the same lock: see `globe`.
 
+mod ask;
 mod globe;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use crate::clock::Clock;
 
+pub use ask::{RegionCell, RegionView};
 pub(crate) use globe::Abroad;
 
 /// How long the conversation rests when nothing is to be done; it is woken before, if something
@@ -37,6 +39,8 @@ const LONG: Duration = Duration::from_secs(31 * 24 * 3_600);
 pub(crate) struct Conversation {
     shared: Arc<Shared>,
     keeper: AbortHandle,
+    /// Under which a region that is this process alone publishes.
+    identity: Option<u128>,
 }
 
 struct Shared {
@@ -107,6 +111,8 @@ impl Conversation {
             region.watch_growth();
             abroad.begin(&table, incarnation, store.shards())
         });
+        let private = abroad.as_ref().is_some_and(|abroad| abroad.options.private);
+        let identity = globe.as_ref().filter(|_| private).map(Globe::identity);
         let globe_counts = GlobeCounts::default();
         let state = State { region, globe, globe_counts, waiting: BTreeMap::new() };
         let shared = Arc::new(Shared {
@@ -121,7 +127,13 @@ impl Conversation {
             landed: Notify::new(),
         });
         let keeper = shared.runtime.spawn(Arc::clone(&shared).keep()).abort_handle();
-        Self { shared, keeper }
+        Self { shared, keeper, identity }
+    }
+
+    /// Under which identity this process publishes, if its region is nobody but it: then no
+    /// regional store remembers what it admitted.
+    pub(crate) const fn private_identity(&self) -> Option<u128> {
+        self.identity
     }
 
     /// The moment until which a caller that arrives now waits at most.

@@ -106,6 +106,12 @@ impl Options {
         self
     }
 
+    /// Which secret that is: see [`FleetSecret::fingerprint`].
+    #[must_use]
+    pub fn secret_fingerprint(&self) -> [u8; 16] {
+        self.secret.fingerprint()
+    }
+
     /// What an earlier life of this process saved: its subjects begin with that when they come
     /// back. Not for a process whose regional store remembers it. Until all of it has expired it
     /// is kept on top of the budget, 48 bytes for each subject.

@@ -5,17 +5,18 @@ use std::time::Duration;
 
 use tidegate_convergence::{
     GlobalStore, GlobeCounts, GlobeOptions, GlobeTuning, PrivateStore, RegionCounts, RegionName,
-    RegionalStore, Tuning,
+    RegionalStore, StoreError, Tuning,
 };
 use tidegate_limiter::{
-    Answer, Batch, BatchAnswer, BatchDecision, Decision, Need, Options, Request, Seed, Table, Wake,
+    Answer, Batch, BatchAnswer, BatchDecision, Decision, Need, Options, Request, Seed, Subject,
+    Table, Wake,
 };
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::{BuildError, Builder, Limiter};
 use crate::clock::Clock;
-use crate::region::{Abroad, Conversation, Drained, Heard, draw_incarnation};
+use crate::region::{Abroad, Conversation, Drained, Heard, RegionView, draw_incarnation};
 
 /// How many regions there are at most, unless it is said.
 const REGIONS_MAX: u16 = 10;
@@ -33,14 +34,21 @@ impl Choice {
         self.region.is_some() || self.globe.is_some()
     }
 
+    /// Whether a regional store remembers what was admitted.
+    pub(super) const fn remembers(&self) -> bool {
+        self.region.is_some()
+    }
+
+    /// Begins to share. `identity` is that of an earlier life, if there was one.
     pub(super) fn start(
         self,
         options: Options,
         seed: Seed,
         clock: &Arc<dyn Clock>,
+        identity: Option<u128>,
     ) -> Result<(Arc<Table>, Conversation), BuildError> {
         let runtime = Handle::try_current().map_err(|_| BuildError::Runtime)?;
-        let (stores, tuning) = self.stores(clock);
+        let (stores, tuning) = self.stores(clock, identity);
         let wake = Arc::new(Notify::new());
         let noted = Arc::clone(&wake);
         let options = options
@@ -56,7 +64,12 @@ impl Choice {
     }
 
     /// The stores. A process that speaks with other regions and has no region is one of its own.
-    fn stores(self, clock: &Arc<dyn Clock>) -> ((Arc<dyn RegionalStore>, Option<Abroad>), Tuning) {
+    /// `identity` is that of an earlier life, if there was one.
+    fn stores(
+        self,
+        clock: &Arc<dyn Clock>,
+        identity: Option<u128>,
+    ) -> ((Arc<dyn RegionalStore>, Option<Abroad>), Tuning) {
         let (regional, private, tuning) = match self.region {
             Some((store, tuning)) => (store, false, tuning),
             None => {
@@ -67,7 +80,7 @@ impl Choice {
         };
         let abroad = self.globe.map(|(options, store, tuning)| {
             let options = GlobeOptions { private, ..options };
-            Abroad { store, options, tuning }
+            Abroad { store, options, tuning, identity }
         });
         ((regional, abroad), tuning)
     }
@@ -157,6 +170,40 @@ impl Limiter {
                     BatchDecision::Refresh(again) => needs = again,
                 },
             }
+        }
+    }
+
+    /// Asks the regional store what it holds of a subject: one call, of a second at most, that
+    /// records nothing. `None` if there is no regional store but this process.
+    ///
+    /// ```
+    /// use tidegate::{Cost, Limit, Limiter, MemoryStore, Part, Request, Subject, Window};
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let limiter = Limiter::builder().region(MemoryStore::new(1, || 0)).build()?;
+    /// let window = Window::from_millis(86_400_000)?;
+    /// let subject = Subject::new(Part::new("w")?, Part::new("n")?, Part::new("i")?, window);
+    /// let _ = limiter.check(&Request::new(subject, Limit::new(5), Cost::new(3)?)).await;
+    /// let drained = limiter.drain(std::time::Duration::from_secs(20)).await;
+    /// assert_eq!(drained.unreplayed_cost, 0);
+    ///
+    /// let region = limiter.ask_region(&subject).await?.ok_or("there is one")?;
+    /// assert_eq!((region.current.sum, region.current.components), (3, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`StoreError`], if the store does not say.
+    pub async fn ask_region(
+        &self,
+        subject: &Subject<'_>,
+    ) -> Result<Option<RegionView>, StoreError> {
+        let seen = self.table.inspect(subject, self.clock.now());
+        match self.region.as_ref().filter(|region| region.private_identity().is_none()) {
+            Some(region) => region.ask_store(subject, &seen).await.map(Some),
+            None => Ok(None),
         }
     }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use tidegate_convergence::{
     BoardCall, GlobalCall, GlobalError, GlobalStore, Globe, GlobeCounts, GlobeEffect, GlobeId,
-    GlobeOptions, GlobeTuning, ShardCall, StoreError,
+    GlobeOptions, GlobeTuning, GlobeView, ShardCall, StoreError,
 };
-use tidegate_limiter::{Now, Table};
+use tidegate_limiter::{Now, SubjectView, Table};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -21,12 +21,18 @@ pub(crate) struct Abroad {
     pub(crate) store: Arc<dyn GlobalStore>,
     pub(crate) options: GlobeOptions,
     pub(crate) tuning: GlobeTuning,
+    /// The identity of an earlier life.
+    pub(crate) identity: Option<u128>,
 }
 
 impl Abroad {
     /// Begins to speak with the other regions.
     pub(super) fn begin(&self, table: &Table, incarnation: u128, shards: u16) -> Globe {
-        let mut globe = Globe::new(self.tuning, self.options.clone(), incarnation, shards);
+        let globe = Globe::new(self.tuning, self.options.clone(), incarnation, shards);
+        let mut globe = match self.identity.filter(|_| self.options.private) {
+            Some(identity) => globe.resuming(identity),
+            None => globe,
+        };
         globe.begin(table);
         globe
     }
@@ -49,6 +55,13 @@ impl Conversation {
         self.shared.abroad.as_ref()?;
         let (state, now) = (self.shared.lock(), self.shared.clock.now());
         Some(state.globe.as_ref().map_or(state.globe_counts, |globe| globe.counts(now)))
+    }
+
+    /// What the regions have published of a subject; `None` if there are no others.
+    pub(crate) fn globe_view(&self, subject: &SubjectView) -> Option<GlobeView> {
+        let (state, cell) = (self.shared.lock(), (subject.digest, subject.window_ms));
+        let globe = state.globe.as_ref()?;
+        Some(globe.known(cell, subject.current.sequence, subject.now))
     }
 
     /// Publishes what should be, until `end`, and gives up what this process holds. Says how much

@@ -9,4 +9,6 @@ mod faults;
 #[cfg(test)]
 mod flow;
 #[cfg(test)]
+mod restart;
+#[cfg(test)]
 mod support;

@@ -69,6 +69,11 @@ impl Globe {
         Arc::new(Self { memory, silent, panics, numbers: Mutex::default(), clock })
     }
 
+    /// The time of this world.
+    pub(crate) const fn clock(&self) -> Paused {
+        self.clock
+    }
+
     /// A regional store.
     pub(crate) fn store(&self) -> Arc<Store> {
         let clock = self.clock;
@@ -88,7 +93,7 @@ impl Globe {
         }
     }
 
-    fn builder(self: &Arc<Self>, name: &str) -> Builder {
+    pub(crate) fn builder(self: &Arc<Self>, name: &str) -> Builder {
         let name = RegionName::new(name).unwrap();
         let options = GlobeOptions { name, regions_max: 10, private: false };
         let store: Arc<dyn GlobalStore> = Arc::clone(self) as _;
