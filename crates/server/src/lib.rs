@@ -16,6 +16,8 @@ pub mod auth;
 mod body;
 #[cfg(feature = "serve")]
 pub mod cli;
+#[cfg(feature = "serve")]
+pub mod counts_file;
 pub mod decode;
 #[cfg(feature = "serve")]
 pub mod door;
