@@ -86,7 +86,41 @@ impl SavedSubject {
 pub struct SavedSubjects {
     /// By digest, each once: a third of what a map would take.
     subjects: Box<[SavedSubject]>,
+    /// Where those begin whose digests begin with each number of [`bits`](bits_for) bits, and at
+    /// last where all end. A search in the whole list would wait for memory twenty times.
+    starts: Box<[u32]>,
     expires_ms: u64,
+}
+
+/// Bits of a digest that say where to look: some eight subjects are left then.
+fn bits_for(subjects: usize) -> u32 {
+    subjects.checked_ilog2().unwrap_or(0).saturating_sub(3).min(24)
+}
+
+/// The number that a digest begins with.
+fn prefix(subject: Digest, bits: u32) -> usize {
+    let [high, _] = subject.to_words();
+    let first = high.checked_shr(u64::BITS.saturating_sub(bits)).unwrap_or(0);
+    usize::try_from(first).unwrap_or(usize::MAX)
+}
+
+/// Where the digests with each prefix begin in a list that is in their order.
+fn starts_of(subjects: &[SavedSubject]) -> Box<[u32]> {
+    let bits = bits_for(subjects.len());
+    let mut starts = vec![0_u32; (1_usize << bits).saturating_add(1)];
+    for saved in subjects {
+        // How many there are, each behind its place...
+        if let Some(count) = starts.get_mut(prefix(saved.subject, bits).saturating_add(1)) {
+            *count = count.saturating_add(1);
+        }
+    }
+    // ...and so where the next begin.
+    let mut sum = 0_u32;
+    for start in &mut starts {
+        sum = sum.saturating_add(*start);
+        *start = sum;
+    }
+    starts.into_boxed_slice()
 }
 
 impl SavedSubjects {
@@ -102,7 +136,8 @@ impl SavedSubjects {
             same
         });
         let expires_ms = subjects.iter().map(SavedSubject::expires_ms).max().unwrap_or(0);
-        Self { subjects: subjects.into_boxed_slice(), expires_ms }
+        let starts = starts_of(&subjects);
+        Self { subjects: subjects.into_boxed_slice(), starts, expires_ms }
     }
 
     /// Only what may still matter.
@@ -115,8 +150,16 @@ impl SavedSubjects {
     /// What was admitted to a window of a subject.
     #[must_use]
     pub fn count(&self, subject: Digest, sequence: u64) -> u64 {
-        let found = self.subjects.binary_search_by_key(&subject, |saved| saved.subject);
-        found.ok().and_then(|at| self.subjects.get(at)).map_or(0, |saved| saved.count(sequence))
+        self.find(subject).map_or(0, |saved| saved.count(sequence))
+    }
+
+    fn find(&self, subject: Digest) -> Option<&SavedSubject> {
+        let at = prefix(subject, bits_for(self.subjects.len()));
+        let begin = usize::try_from(*self.starts.get(at)?).ok()?;
+        let end = usize::try_from(*self.starts.get(at.checked_add(1)?)?).ok()?;
+        let near = self.subjects.get(begin..end)?;
+        let found = near.binary_search_by_key(&subject, |saved| saved.subject);
+        near.get(found.ok()?)
     }
 
     /// Everything, by digest.
@@ -162,6 +205,28 @@ mod tests {
         assert_eq!(counts(&all, 1), [0, 1, 5, 0]);
         let apart = SavedSubjects::new(vec![saved(1, 10, 1, 0), saved(1, 7, 9, 9)]);
         assert_eq!(counts(&apart, 1), [1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn each_of_many_is_found_and_nobody_else() {
+        for many in [0_u64, 1, 7, 8, 9, 15, 16, 17, 1_000, 5_000] {
+            let digest = |number: u64| {
+                // Spread like those of subjects; the last of them has all bits set.
+                let high = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let high = if number == 3 { u64::MAX } else { high };
+                Digest::from_words([high, number])
+            };
+            let one = |number| SavedSubject {
+                subject: digest(number),
+                current: number + 1,
+                ..saved(0, 9, 0, 0)
+            };
+            let all = SavedSubjects::new((0..many).map(one).collect());
+            for number in 0..many + 100 {
+                let expected = if number < many { number + 1 } else { 0 };
+                assert_eq!(all.count(digest(number), 9), expected, "{number} of {many}");
+            }
+        }
     }
 
     #[test]

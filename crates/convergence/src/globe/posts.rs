@@ -387,13 +387,12 @@ impl Globe {
     }
 
     /// What the region has recorded of a cell. A region that is one process has no store that adds
-    /// up what its lives have used: those before this one are its peers.
+    /// up what its lives have used: those before this one are its peers. Unless the clock jumped:
+    /// then they are those of a cell that had another name.
     pub(super) fn sum(&self, cell: CellHandle<'_>) -> u64 {
-        let confirmed = cell.confirmed();
-        if !self.options.private {
-            return confirmed;
-        }
-        confirmed.max(cell.acked().saturating_add(cell.peers()))
+        let (confirmed, lives) = (cell.confirmed(), cell.acked().saturating_add(cell.peers()));
+        // Afterwards: a jump is marked before it can be seen.
+        if self.options.private && !cell.has_jumped() { confirmed.max(lives) } else { confirmed }
     }
 
     /// The sequence of the window that the clock is in, and what the region has recorded of it and

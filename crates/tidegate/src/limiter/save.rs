@@ -45,7 +45,7 @@ enum Phase {
 impl Limiter {
     /// Writes what was admitted to windows of a minute and longer, for the next life of this
     /// process: see [`Saved`](crate::Saved). It never blocks a check, but it takes a while: about
-    /// a second for a million subjects. On a runtime, use [`saving`](Self::saving) or a thread
+    /// half a second for a million subjects. On a runtime, use [`saving`](Self::saving) or a thread
     /// of its own.
     ///
     /// With a regional store nothing is written but the frame: the store remembers.
