@@ -25,6 +25,7 @@ pub mod door;
 pub mod globe;
 #[cfg(feature = "serve")]
 mod health;
+pub mod idempotency;
 #[cfg(feature = "serve")]
 mod problem;
 #[cfg(feature = "serve")]

@@ -1,0 +1,150 @@
+//! The right to decide a call, and what becomes of it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tidegate::redis::{Claimed, OnceCall};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+
+use super::name::{SEAL_BYTES, Ticket};
+use super::region::Regional;
+use super::{Scope, Shared};
+
+/// The right to decide a call. Dropping it gives the right to whoever waits.
+#[must_use = "dropping it lets another decide the call"]
+pub struct Claim {
+    shared: Arc<Shared>,
+    ticket: Ticket,
+    claimant: u128,
+    /// Closed when this is over: those who wait look again.
+    over: Arc<Semaphore>,
+    /// Whether the region may know of the claim.
+    asked: bool,
+    scope: Scope,
+    settled: bool,
+}
+
+impl Claim {
+    pub(super) fn new(shared: Arc<Shared>, ticket: Ticket, over: Arc<Semaphore>) -> Self {
+        let claimant = shared.next_claimant();
+        let (asked, scope, settled) = (false, Scope::Node, false);
+        Self { shared, ticket, claimant, over, asked, scope, settled }
+    }
+
+    /// Who would remember the reply as things are.
+    #[must_use]
+    pub const fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// Asks the region for the right as well.
+    pub(super) async fn ask(&mut self, region: &Regional) -> Option<Claimed> {
+        // Before the answer: whoever leaves while it is on its way has to give it up.
+        self.asked = true;
+        let call = self.once();
+        let life_ms = self.shared.bounds.claim_life_ms;
+        let now_ms = self.shared.now_ms();
+        let claimed = region.ask(now_ms, region.store.claim(&call, life_ms)).await;
+        self.asked = matches!(claimed, Some(Claimed::First) | None);
+        if claimed == Some(Claimed::First) {
+            self.scope = Scope::Region;
+        }
+        claimed
+    }
+
+    /// Keeps a reply that the region had.
+    pub(super) fn keep(mut self, reply: Bytes) {
+        self.settle_here(reply, Scope::Region);
+    }
+
+    /// Keeps the reply. From the moment of this call on, nothing that happens to the caller undoes
+    /// it: call it in the same breath in which the call was decided. What comes back says who
+    /// remembers it; only that waits for the region, for some milliseconds.
+    pub fn settle(mut self, reply: &Bytes) -> impl Future<Output = Scope> + Send + use<> {
+        let has_room = self.settle_here(Bytes::copy_from_slice(reply), Scope::Node);
+        let telling = self.tell(reply, has_room);
+        async move {
+            let told = match telling {
+                Some(telling) => telling.await.unwrap_or(false),
+                None => false,
+            };
+            if told { Scope::Region } else { Scope::Node }
+        }
+    }
+
+    /// Keeps the reply in this process. Says whether nothing was pushed out for it.
+    fn settle_here(&mut self, reply: Bytes, scope: Scope) -> bool {
+        let now_ms = self.shared.now_ms();
+        let has_room = self.shared.memory().settle(&self.ticket, reply, scope, now_ms);
+        self.settled = true;
+        self.over.close();
+        has_room
+    }
+
+    /// Tells the region, in a task of its own. Only one that gave us the right is waited for: the
+    /// answer of one that did not hear us, or was not heard, is worth no time.
+    ///
+    /// What pushed something out here is not told: so a process puts no more into the store of the
+    /// region than it remembers itself, and what it remembers is bounded.
+    fn tell(&self, reply: &Bytes, has_room: bool) -> Option<JoinHandle<bool>> {
+        if !self.asked {
+            return None;
+        }
+        let sealed_bytes = reply.len().saturating_add(SEAL_BYTES);
+        if !has_room || sealed_bytes > self.shared.bounds.region_reply_bytes_max {
+            self.release_there();
+            return None;
+        }
+        let (shared, call) = (Arc::clone(&self.shared), self.once());
+        let sealed = self.ticket.seal(self.claimant, reply);
+        let telling = Handle::try_current().ok()?.spawn(async move {
+            let Some(region) = &shared.region else { return false };
+            let life_ms = shared.bounds.reply_life_ms;
+            let settling = region.store.settle(&call, &sealed, life_ms);
+            let settled = region.ask(shared.now_ms(), settling).await == Some(true);
+            if settled {
+                shared.memory().is_in_region(call.name);
+            }
+            settled
+        });
+        (self.scope == Scope::Region).then_some(telling)
+    }
+
+    /// Gives the right back to the region, in a task of its own. If that fails, it lapses.
+    fn release_there(&self) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        let (shared, call) = (Arc::clone(&self.shared), self.once());
+        runtime.spawn(async move {
+            if let Some(region) = &shared.region {
+                region.ask(shared.now_ms(), region.store.release(&call)).await;
+            }
+        });
+    }
+
+    const fn once(&self) -> OnceCall {
+        let Ticket { name, fingerprint, .. } = self.ticket;
+        OnceCall { name, fingerprint, claimant: self.claimant }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if self.settled {
+            return;
+        }
+        self.shared.memory().release(&self.ticket);
+        self.over.close();
+        if self.asked {
+            self.release_there();
+        }
+    }
+}
+
+impl fmt::Debug for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claim").field("scope", &self.scope).finish_non_exhaustive()
+    }
+}
