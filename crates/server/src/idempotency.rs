@@ -14,16 +14,18 @@
 //! use std::sync::Arc;
 //! use bytes::Bytes;
 //! use tidegate::SystemClock;
-//! use tidegate_server::idempotency::{Begun, Call, Idempotency, IdempotencyKey};
+//! use tidegate_server::idempotency::{Call, Idempotency, IdempotencyKey, Once};
 //!
 //! let idempotency = Idempotency::new(Arc::new(SystemClock::new()), None, 7);
 //! let key = IdempotencyKey::parse(b"order-17")?;
 //! let call = Call { workspace: "ws", key, operation: "limit", body: b"{}" };
 //!
-//! let Begun::First(claim) = idempotency.begin(&call).await else { panic!("nobody came before") };
-//! claim.settle(&Bytes::from_static(b"admitted")).await;
-//! let Begun::Again(remembered) = idempotency.begin(&call).await else { panic!("once is enough") };
-//! assert_eq!(remembered.reply, "admitted");
+//! for _ in 0..3 {
+//!     let decided = async { Ok::<_, String>(Bytes::from_static(b"admitted")) };
+//!     let once = idempotency.once(&call, decided).await;
+//!     assert!(matches!(once, Once::Reply { reply, .. } if reply == "admitted"));
+//! }
+//! assert_eq!(idempotency.counts().replayed, 2);
 //! # Ok::<(), tidegate_server::idempotency::Refusal>(())
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -33,6 +35,7 @@ mod claim;
 mod header;
 mod memory;
 mod name;
+mod once;
 mod region;
 #[cfg(test)]
 mod tests;
@@ -52,6 +55,7 @@ pub use header::{
     IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED, IDEMPOTENCY_SCOPE, IdempotencyKey, KEY_CHARS_MAX,
     Refusal, Scope,
 };
+pub use once::Once;
 pub use region::{Asking, OnceStore};
 
 use memory::{Known, Memory, Usage};
@@ -61,6 +65,8 @@ use region::Regional;
 /// How long a call waits for the one before it. A decision takes some 20 ms when the region is
 /// slow, and so does telling it; whoever is not answered then should come back later.
 const WAIT: Duration = Duration::from_millis(100);
+/// Replies forgotten in one step of giving memory back: some hundred microseconds.
+const SWEEP_MAX: usize = 256;
 /// How often a region is asked for a reply that another process is about to give, in this time.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -231,6 +237,13 @@ impl Idempotency {
             in_progress: count(&self.0.in_progress),
             region_failures: self.0.region.as_ref().map_or(0, Regional::failed),
         }
+    }
+
+    /// Gives back the memory of some replies whose time is over. To be called now and then: without
+    /// it the next call does it, for all there are.
+    pub fn sweep(&self) {
+        let now_ms = self.0.now_ms();
+        self.0.memory().expire(now_ms, SWEEP_MAX);
     }
 
     /// Finds out what has to be done about a call. Waits for one that is under way, but not long.

@@ -111,7 +111,7 @@ impl Memory {
 
     /// Looks the call up; nobody decides it yet, the caller does.
     pub(super) fn claim(&mut self, ticket: &Ticket, now_ms: u64) -> Known {
-        self.expire(now_ms);
+        self.expire(now_ms, usize::MAX);
         if let Some(kept) = self.calls.get(&ticket.name) {
             return match &kept.state {
                 _ if kept.fingerprint != ticket.fingerprint => Known::Other,
@@ -146,7 +146,7 @@ impl Memory {
         scope: Scope,
         now_ms: u64,
     ) -> bool {
-        self.expire(now_ms);
+        self.expire(now_ms, usize::MAX);
         let Some(kept) = self.calls.get_mut(&ticket.name) else { return false };
         let State::Pending { roomy, .. } = kept.state else { return false };
         let bytes = reply.len();
@@ -170,9 +170,10 @@ impl Memory {
         }
     }
 
-    /// Forgets what is too old.
-    fn expire(&mut self, now_ms: u64) {
-        while let Some((_, workspace)) = self.ages.first_key_value() {
+    /// Forgets what is too old, but not more than told.
+    pub(super) fn expire(&mut self, now_ms: u64, most: usize) {
+        for _ in 0..most {
+            let Some((_, workspace)) = self.ages.first_key_value() else { return };
             let workspace = *workspace;
             let oldest = self.shares.get(&workspace).and_then(|share| share.replies.front());
             if oldest.is_none_or(|oldest| oldest.until_ms > now_ms) {

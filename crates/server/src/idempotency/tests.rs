@@ -196,3 +196,39 @@ async fn of_many_at_once_one_is_charged() {
         assert_eq!(charged, 1, "every other one leaves, if it is he who may decide");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_decided_once_and_a_problem_is_not_remembered() {
+    let (idempotency, _) = alone();
+    let problem = idempotency.once(&call("k"), async { Err::<Bytes, _>("no such key") }).await;
+    assert!(matches!(problem, Once::Problem("no such key", Scope::Node)), "{problem:?}");
+    for turn in ["first", "second"] {
+        let decide = async { Ok::<_, &str>(Bytes::from_static(turn.as_bytes())) };
+        let Once::Reply { reply, scope, replayed } = idempotency.once(&call("k"), decide).await
+        else {
+            panic!("{turn}")
+        };
+        let expected = (Bytes::from_static(b"first"), Scope::Node, turn == "second");
+        assert_eq!((reply, scope, replayed), expected);
+    }
+    let other = Call { body: b"other", ..call("k") };
+    let refused = idempotency.once(&other, async { Err("not reached") }).await;
+    assert!(matches!(refused, Once::Refused(Refusal::Reused, Scope::Node)), "{refused:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn memory_is_given_back_in_steps() {
+    let (idempotency, clock) = alone();
+    for number in 0..2 * SWEEP_MAX {
+        let name = number.to_string();
+        let call = Call { key: key(&name), ..call("k") };
+        first(&idempotency, &call).await.settle(&Bytes::new()).await;
+    }
+    idempotency.sweep();
+    assert_eq!(idempotency.counts().calls, 2 * SWEEP_MAX, "their time is not over");
+    clock.advance(Duration::from_secs(600));
+    for left in [SWEEP_MAX, 0, 0] {
+        idempotency.sweep();
+        assert_eq!(idempotency.counts().calls, left);
+    }
+}
