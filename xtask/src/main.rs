@@ -15,6 +15,7 @@ mod child;
 mod failure;
 mod fuzz;
 mod mutants;
+mod openapi;
 mod repo;
 mod setup;
 mod sim;
@@ -42,6 +43,7 @@ Tidegate's tasks: cargo xtask <command>
   bench NAME [ARGS]...             Run a benchmark of bench/, for example: bench decide --json
   sim [--seeds N] [--seed K] [--trace] [--canaries] [--overshoot]
                                    Simulate a region that breaks; --help says more.
+  openapi                          Write docs/openapi.json anew, from the tables of the server.
   setup                            Install the Debian packages the commands above need.
   help, --help                     Show this text.
 
@@ -79,6 +81,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "fuzz" => fuzz::command(&repo, rest),
         "bench" => bench::command(&repo, rest),
         "sim" => sim::command(&repo, rest),
+        "openapi" => openapi::command(&repo, rest),
         "setup" => setup::command(rest),
         other => {
             Err(Failure::usage(format!("no command `{other}`; `cargo xtask --help` lists them")))
@@ -104,6 +107,7 @@ mod tests {
             "fuzz --seconds soon",
             "bench",
             "bench nope",
+            "openapi --all",
         ] {
             assert_eq!(dispatch(&words(line)).unwrap_err().code, 2, "{line}");
         }
@@ -111,7 +115,7 @@ mod tests {
 
     #[test]
     fn help_names_every_command() {
-        for command in ["test", "tidy", "mutants", "fuzz", "bench", "sim", "setup"] {
+        for command in ["test", "tidy", "mutants", "fuzz", "bench", "sim", "openapi", "setup"] {
             assert!(HELP.contains(&format!("\n  {command} ")), "{command}");
         }
     }

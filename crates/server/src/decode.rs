@@ -36,6 +36,7 @@ mod tests;
 
 use json::{Array, Element};
 use parse::Errors;
+pub(crate) use parse::{COST, DURATION, LIMIT, Number};
 
 /// Most field errors in one reply. A body of 1 MiB can hold a hundred thousand mistakes, and nobody
 /// reads more than a few.

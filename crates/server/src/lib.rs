@@ -6,7 +6,8 @@
 //! and problems to bytes). `serve` wires them up for the command line of `cli`, and `region` and
 //! `globe` say with whom limits are shared.
 //!
-//! Without the feature `serve` there is only [`decode`].
+//! [`openapi`] describes all of it. Without the feature `serve` there are only these two:
+//! [`decode`] and its description.
 
 #[cfg(feature = "serve")]
 pub mod accept;
@@ -23,6 +24,7 @@ pub mod decode;
 pub mod door;
 #[cfg(feature = "serve")]
 pub mod globe;
+pub mod openapi;
 #[cfg(feature = "serve")]
 mod health;
 pub mod idempotency;

@@ -9,26 +9,26 @@ use super::{ERRORS_MAX, FieldError, Item};
 
 /// A field that holds a number, and its range. The window's range is narrower than the limiter's:
 /// the HTTP contract ends at 30 days.
-struct Number {
-    name: &'static str,
-    min: u64,
-    max: u64,
-    fix: &'static str,
+pub(crate) struct Number {
+    pub(crate) name: &'static str,
+    pub(crate) min: u64,
+    pub(crate) max: u64,
+    pub(crate) fix: &'static str,
 }
 
-const LIMIT: Number = Number {
+pub(crate) const LIMIT: Number = Number {
     name: "limit",
     min: 1,
     max: i64::MAX.unsigned_abs(),
     fix: "give how much a window may hold, an integer from 1",
 };
-const DURATION: Number = Number {
+pub(crate) const DURATION: Number = Number {
     name: "duration",
     min: 1_000,
     max: 30 * 24 * 60 * 60 * 1_000,
     fix: "give the window in milliseconds, 1000 (1 second) to 2592000000 (30 days)",
 };
-const COST: Number = Number {
+pub(crate) const COST: Number = Number {
     name: "cost",
     min: 0,
     max: COST_MAX,
