@@ -1,9 +1,12 @@
 //! What outlives a process that has no regional store: the counts of long windows.
 //!
 //! Promises: a count that was saved is found by the subject's [`Digest`] and the number of its
-//! window, whatever else was saved, in whatever order and however often; the largest stands.
-//! Refuses: short windows, and windows that the clock says cannot matter. Nothing here is ever
-//! changed: it is read when a subject is taken into the table.
+//! window, whatever else was saved, in whatever order and however often; the largest stands. A
+//! clock that is wrong for a while loses nothing: what it takes for the future is kept.
+//! Refuses: short windows, and windows that ended long ago. Nothing here is ever changed: it is
+//! read when a subject is taken into the table.
+
+use std::cmp::Reverse;
 
 use crate::key::Digest;
 use crate::request::WINDOW_MS_MAX;
@@ -12,6 +15,10 @@ use crate::time::Now;
 /// Shortest window that is saved: as with what regions tell each other. A process that is away
 /// for seconds has forgotten little of a shorter one.
 pub const SAVED_WINDOW_MS_MIN: u64 = 60_000;
+
+/// How long it is kept after it has expired. A clock may be ahead for a while, and that must not
+/// cost what it then takes for the past. Longer, and the lists of many restarts would add up.
+pub(crate) const KEPT_MS: u64 = 3_600_000;
 
 const _: () = assert!(SAVED_WINDOW_MS_MIN < WINDOW_MS_MAX);
 const _: () = assert!(WINDOW_MS_MAX <= u32::MAX as u64);
@@ -38,14 +45,18 @@ impl SavedSubject {
         self.sequence.saturating_add(2).saturating_mul(self.window_ms.into())
     }
 
-    /// Whether it may still matter: a window of at least a minute that has not expired, and that a
-    /// clock which is right, or one window behind, can know of.
+    /// When the later window begins, by the wall clock.
+    #[must_use]
+    pub fn starts_ms(&self) -> u64 {
+        self.sequence.saturating_mul(self.window_ms.into())
+    }
+
+    /// Whether it may still matter: a window of at least a minute that has not expired, or less
+    /// than an hour ago. One that has not begun may: it is the clock that is behind.
     #[must_use]
     pub fn is_live(&self, now: Now) -> bool {
-        let window_ms = u64::from(self.window_ms).max(1);
-        (SAVED_WINDOW_MS_MIN..=WINDOW_MS_MAX).contains(&window_ms)
-            && self.expires_ms() > now.unix_ms()
-            && self.sequence <= (now.unix_ms() / window_ms).saturating_add(1)
+        (SAVED_WINDOW_MS_MIN..=WINDOW_MS_MAX).contains(&self.window_ms.into())
+            && self.expires_ms().saturating_add(KEPT_MS) > now.unix_ms()
     }
 
     /// What was admitted to the window of that number.
@@ -59,16 +70,21 @@ impl SavedSubject {
         }
     }
 
-    /// Takes in what else was saved of the same subject.
-    fn merge(&mut self, other: &Self) {
+    /// Takes in what else was saved of the same subject, no later than this, if one record can
+    /// hold both. Says whether the other is of no more use.
+    fn merge(&mut self, other: &Self) -> bool {
         if other.window_ms != self.window_ms {
-            return;
+            // A digest is of one window only: it makes no sense.
+            return true;
         }
-        let sequence = self.sequence.max(other.sequence);
+        if self.sequence.saturating_sub(other.sequence) > 1 {
+            return false;
+        }
         let largest = |sequence| self.count(sequence).max(other.count(sequence));
-        let current = largest(sequence);
-        let previous = sequence.checked_sub(1).map_or(0, largest);
-        (self.sequence, self.current, self.previous) = (sequence, current, previous);
+        let current = largest(self.sequence);
+        let previous = self.sequence.checked_sub(1).map_or(0, largest);
+        (self.current, self.previous) = (current, previous);
+        true
     }
 }
 
@@ -84,12 +100,14 @@ impl SavedSubject {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SavedSubjects {
-    /// By digest, each once: a third of what a map would take.
+    /// By digest, the latest first: a third of what a map would take. Each once, or twice if a
+    /// clock jumped: what it says now, and what it says is still to come.
     subjects: Box<[SavedSubject]>,
     /// Where those begin whose digests begin with each number of [`bits`](bits_for) bits, and at
     /// last where all end. A search in the whole list would wait for memory twenty times.
     starts: Box<[u32]>,
     expires_ms: u64,
+    latest_ms: u64,
 }
 
 /// Bits of a digest that say where to look: some eight subjects are left then.
@@ -123,21 +141,30 @@ fn starts_of(subjects: &[SavedSubject]) -> Box<[u32]> {
     starts.into_boxed_slice()
 }
 
+/// Keeps the two latest of each subject, so that jumps of a clock do not add up. If one of them is
+/// from the future, the other is of now.
+fn keep_two(subjects: &mut Vec<SavedSubject>) {
+    let (mut last, mut times) = (None, 0_u32);
+    subjects.retain(|saved| {
+        times = if last == Some(saved.subject) { times.saturating_add(1) } else { 1 };
+        last = Some(saved.subject);
+        times <= 2
+    });
+}
+
 impl SavedSubjects {
     /// Of what was saved, the largest counts.
     #[must_use]
     pub fn new(mut subjects: Vec<SavedSubject>) -> Self {
-        subjects.sort_unstable_by_key(|saved| saved.subject);
-        subjects.dedup_by(|later, first| {
-            let same = later.subject == first.subject;
-            if same {
-                first.merge(later);
-            }
-            same
-        });
+        let order =
+            |saved: &SavedSubject| (saved.subject, Reverse(saved.sequence), saved.window_ms);
+        subjects.sort_unstable_by_key(order);
+        subjects.dedup_by(|older, first| older.subject == first.subject && first.merge(older));
+        keep_two(&mut subjects);
         let expires_ms = subjects.iter().map(SavedSubject::expires_ms).max().unwrap_or(0);
+        let latest_ms = subjects.iter().map(SavedSubject::starts_ms).max().unwrap_or(0);
         let starts = starts_of(&subjects);
-        Self { subjects: subjects.into_boxed_slice(), starts, expires_ms }
+        Self { subjects: subjects.into_boxed_slice(), starts, expires_ms, latest_ms }
     }
 
     /// Only what may still matter.
@@ -150,16 +177,19 @@ impl SavedSubjects {
     /// What was admitted to a window of a subject.
     #[must_use]
     pub fn count(&self, subject: Digest, sequence: u64) -> u64 {
-        self.find(subject).map_or(0, |saved| saved.count(sequence))
+        let near = self.near(subject).unwrap_or_default();
+        let from = near.partition_point(|saved| saved.subject < subject);
+        let all = near.get(from..).unwrap_or_default().iter();
+        let its = all.take_while(|saved| saved.subject == subject);
+        its.map(|saved| saved.count(sequence)).max().unwrap_or(0)
     }
 
-    fn find(&self, subject: Digest) -> Option<&SavedSubject> {
+    /// The few among which a subject is, if it is there.
+    fn near(&self, subject: Digest) -> Option<&[SavedSubject]> {
         let at = prefix(subject, bits_for(self.subjects.len()));
         let begin = usize::try_from(*self.starts.get(at)?).ok()?;
         let end = usize::try_from(*self.starts.get(at.checked_add(1)?)?).ok()?;
-        let near = self.subjects.get(begin..end)?;
-        let found = near.binary_search_by_key(&subject, |saved| saved.subject);
-        near.get(found.ok()?)
+        self.subjects.get(begin..end)
     }
 
     /// Everything, by digest.
@@ -172,6 +202,13 @@ impl SavedSubjects {
     #[must_use]
     pub const fn expires_ms(&self) -> u64 {
         self.expires_ms
+    }
+
+    /// When the latest window of all begins, by the wall clock. One that says less is behind the
+    /// clock that they were saved by.
+    #[must_use]
+    pub const fn latest_ms(&self) -> u64 {
+        self.latest_ms
     }
 }
 
@@ -203,8 +240,22 @@ mod tests {
     fn what_was_saved_a_window_earlier_is_the_previous_one() {
         let all = SavedSubjects::new(vec![saved(1, 8, 5, 3), saved(1, 9, 1, 4)]);
         assert_eq!(counts(&all, 1), [0, 1, 5, 0]);
-        let apart = SavedSubjects::new(vec![saved(1, 10, 1, 0), saved(1, 7, 9, 9)]);
-        assert_eq!(counts(&apart, 1), [1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn what_a_jump_of_the_clock_lies_between_is_kept_apart() {
+        let all = [saved(1, 10, 1, 0), saved(1, 7, 9, 9), saved(1, 7, 2, 12), saved(2, 9, 5, 5)];
+        for order in [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]] {
+            let all = SavedSubjects::new(order.map(|at: usize| all[at]).to_vec());
+            assert_eq!(counts(&all, 1), [1, 0, 0, 9]);
+            assert_eq!((all.count(Digest::from_bytes([1; 16]), 6), counts(&all, 2)[1]), (12, 5));
+            assert_eq!(all, SavedSubjects::new(all.as_slice().to_vec()), "once is enough");
+            assert_eq!(all.latest_ms(), 10 * 60_000);
+        }
+        let jumps = (0..50).map(|jump| saved(1, 3 * jump, 1, 0)).collect();
+        let sequences = SavedSubjects::new(jumps).as_slice().to_vec();
+        let sequences: Vec<u64> = sequences.iter().map(|saved| saved.sequence).collect();
+        assert_eq!(sequences, [147, 144], "jumps do not add up");
     }
 
     #[test]
@@ -233,11 +284,12 @@ mod tests {
     fn what_cannot_matter_is_left_out() {
         let at = |unix_ms| Now::new(unix_ms, 0);
         let one = saved(1, 9, 4, 7);
-        assert!(one.is_live(at(11 * 60_000 - 1)) && !one.is_live(at(11 * 60_000)));
-        assert!(one.is_live(at(8 * 60_000)), "a clock that is a window behind");
-        assert!(!one.is_live(at(8 * 60_000 - 1)), "the file is from the future");
+        let over_ms = 11 * 60_000 + KEPT_MS;
+        assert!(one.is_live(at(over_ms - 1)) && !one.is_live(at(over_ms)));
+        assert!(one.is_live(at(0)), "a clock that is behind");
+        assert!(SavedSubject { sequence: u64::MAX, ..one }.is_live(at(u64::MAX - 1)));
         assert!(!SavedSubject { window_ms: 59_999, ..one }.is_live(at(9 * 59_999)));
-        let all = SavedSubjects::new(vec![one, saved(2, 2, 1, 1)]).live(at(9 * 60_000));
+        let all = SavedSubjects::new(vec![one, saved(2, 2, 1, 1)]).live(at(over_ms - 1));
         assert_eq!((all.as_slice().len(), all.expires_ms()), (1, 11 * 60_000));
     }
 }

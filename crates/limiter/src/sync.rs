@@ -2,16 +2,16 @@
 //! that explores every interleaving of the same code.
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 #[cfg(shuttle)]
-pub(crate) use shuttle::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 #[cfg(shuttle)]
-pub(crate) use shuttle::sync::{Mutex, MutexGuard};
+pub(crate) use shuttle::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 #[cfg(not(shuttle))]
-pub(crate) use std::sync::{Mutex, MutexGuard};
+pub(crate) use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 /// Stores a word over which another thread may be swapping. loom has no total order of the writes
 /// to one atomic, so that it lets a plain store be undone by a swap that came before it; as a swap

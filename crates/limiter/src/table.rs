@@ -287,7 +287,8 @@ impl Table {
         let step = self.sweeps.fetch_add(1, Ordering::Relaxed);
         let shards = self.shards.len().max(1) as u64;
         let shard = usize::try_from(step % shards).ok().and_then(|at| self.shards.get(at));
-        shard.map_or(0, |shard| shard.sweep(SWEEP_STEP, &self.counters, now))
+        let early = self.restored.as_ref().filter(|restored| restored.was_early());
+        shard.map_or(0, |shard| shard.sweep(SWEEP_STEP, &self.counters, early, now))
     }
 
     /// The cell of a subject, if it is in the table and the cell is its current or previous one.

@@ -125,6 +125,7 @@ fn after_two_windows_nothing_is_restored() {
     let saved = Saved::read(bytes.as_slice(), None).unwrap();
     let limiter = builder(&clock).restore(saved).build().unwrap();
     assert_eq!(left(&limiter, "a", 100), 100);
+    pass(&clock, 60 * MINUTE);
     let again = Saved::read(save(&limiter).as_slice(), None).unwrap();
     assert_eq!(again.subjects(), 0);
 }
@@ -195,17 +196,47 @@ fn counts_of_another_fleet_are_refused() {
     assert_eq!(left(&limiter, "a", 10), 7);
 }
 
-/// A clock that was wrong when it was saved: what it said of the far future is not kept for ever.
+/// A machine without a clock of its own starts in the past, and hears the time a little later.
 #[test]
-fn counts_from_the_future_are_left_out() {
+fn a_clock_that_is_behind_at_the_start_costs_no_counts() {
+    let clock = clock();
+    let limiter = start(&clock);
+    for name in ["a", "b"] {
+        assert!(limiter.check_now(&request(name, 10, 3)).admitted());
+    }
+    clock.step_to_unix_ms(MINUTE);
+    let mut limiter = restart(limiter, &clock);
+    assert_eq!(left(&limiter, "a", 10), 10, "that is what it says of 1970");
+    assert!(limiter.check_now(&request("a", 10, 1)).admitted());
+    for _ in 0..3 {
+        limiter = restart(limiter, &clock);
+    }
+    assert_eq!(left(&limiter, "a", 10), 9, "what was admitted in 1970 counts there");
+    let _ = limiter.sweep();
+    clock.step_to_unix_ms(HOUR_MS + 1);
+    assert_eq!(left(&limiter, "b", 10), 7);
+    assert!(limiter.check_now(&request("a", 10, 1)).admitted());
+    for _ in 0..10_000 {
+        let _ = limiter.sweep();
+    }
+    assert_eq!(left(&limiter, "a", 10), 10 - 3 - 1 - 1, "and what was just admitted, in 1970");
+}
+
+/// The clock is ahead when the process starts, by less than an hour.
+#[test]
+fn a_clock_that_is_ahead_at_the_start_costs_no_counts() {
     let clock = clock();
     let limiter = start(&clock);
     assert!(limiter.check_now(&request("a", 10, 3)).admitted());
     let bytes = save(&limiter);
-    clock.step_to_unix_ms(HOUR_MS - 10 * MINUTE);
+    clock.step_to_unix_ms(HOUR_MS + 59 * MINUTE);
     let saved = Saved::read(bytes.as_slice(), None).unwrap();
     let limiter = builder(&clock).restore(saved).build().unwrap();
-    assert_eq!(Saved::read(save(&limiter).as_slice(), None).unwrap().subjects(), 0);
+    assert!(limiter.check_now(&request("b", 10, 1)).admitted());
+    let _ = limiter.sweep();
+    let limiter = restart(limiter, &clock);
+    clock.step_to_unix_ms(HOUR_MS + 1);
+    assert_eq!(left(&limiter, "a", 10), 7);
 }
 
 /// Saving takes many steps on a large table; checks go on between them.

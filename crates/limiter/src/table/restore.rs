@@ -3,6 +3,10 @@
 //! What was saved waits here until its subject is taken into the table. Its cells then begin with
 //! it, as something that *peers* have used: what this process admits itself is counted apart, so
 //! nothing that was saved is ever told to anybody a second time as its own.
+//!
+//! If the clock is behind what was saved, subjects come back before their windows do. Then the
+//! sweep looks at those that are in the table, again and again, and they get what was saved of
+//! their windows some seconds after the clock got there.
 
 use std::sync::Arc;
 
@@ -10,8 +14,8 @@ use crate::cells::{CellHandle, Ticket};
 use crate::key::{Digest, FleetSecret};
 use crate::ledger::Ledger;
 use crate::request::Subject;
-use crate::saved::{SAVED_WINDOW_MS_MIN, SavedSubject, SavedSubjects};
-use crate::sync::{Mutex, MutexGuard};
+use crate::saved::{KEPT_MS, SAVED_WINDOW_MS_MIN, SavedSubject, SavedSubjects};
+use crate::sync::{AtomicBool, Ordering, RwLock, RwLockReadGuard};
 use crate::time::Now;
 
 use super::Table;
@@ -20,37 +24,60 @@ use super::Table;
 /// once more.
 const TURNS_MAX: usize = 2;
 
-/// What was saved, until it has expired.
+/// What was saved, until an hour after it has expired: a clock that is ahead for a while takes
+/// nothing away.
 #[derive(Debug)]
 pub(crate) struct Restored {
-    expires_ms: u64,
-    saved: Mutex<Option<Arc<SavedSubjects>>>,
+    gone_ms: u64,
+    latest_ms: u64,
+    /// The clock was seen to be behind what was saved.
+    behind: AtomicBool,
+    /// Read by whoever takes in a subject, in all shards at once; written once, at the end.
+    saved: RwLock<Option<Arc<SavedSubjects>>>,
 }
 
 impl Restored {
     pub(crate) fn new(saved: SavedSubjects) -> Self {
-        Self { expires_ms: saved.expires_ms(), saved: Mutex::new(Some(Arc::new(saved))) }
-    }
-
-    /// What there is, if it still counts.
-    fn get(&self, now: Now) -> Option<Arc<SavedSubjects>> {
-        if self.expires_ms <= now.unix_ms() { None } else { self.lock().clone() }
-    }
-
-    /// Gives the memory back if all of it has expired.
-    pub(crate) fn sweep(&self, now: Now) {
-        if self.expires_ms <= now.unix_ms() {
-            *self.lock() = None;
+        Self {
+            gone_ms: saved.expires_ms().saturating_add(KEPT_MS),
+            latest_ms: saved.latest_ms(),
+            behind: AtomicBool::new(false),
+            saved: RwLock::new(Some(Arc::new(saved))),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<SavedSubjects>>> {
-        self.saved.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    /// What there is, if it may still count.
+    fn get(&self, now: Now) -> Option<Arc<SavedSubjects>> {
+        if self.gone_ms <= now.unix_ms() { None } else { self.read().clone() }
     }
 
-    /// Gives both cells of a new ledger what was saved of them. Nobody can reach it yet.
+    /// Gives the memory back if all of it expired long ago, and looks whether the clock is behind.
+    pub(crate) fn sweep(&self, now: Now) {
+        // ORDER: relaxed, here and below. A sweep that does not see it yet is followed by another.
+        if now.unix_ms() < self.latest_ms {
+            self.behind.store(true, Ordering::Relaxed);
+        }
+        if self.gone_ms <= now.unix_ms() && self.read().is_some() {
+            *self.saved.write().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
+        }
+    }
+
+    /// Whether subjects may have come back before their windows did.
+    pub(crate) fn was_early(&self) -> bool {
+        self.behind.load(Ordering::Relaxed)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Option<Arc<SavedSubjects>>> {
+        self.saved.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Gives both cells of a ledger what was saved of them. Once more changes nothing.
     pub(crate) fn seat(&self, ledger: Ledger<'_>, era: u64, now: Now) {
-        let Some(saved) = self.get(now) else { return };
+        if self.gone_ms <= now.unix_ms() {
+            return;
+        }
+        let all = self.read();
+        let Some(saved) = all.as_deref() else { return };
         let digest = Digest::from_words(ledger.digest());
         let sequence = ledger.position().sequence();
         let both = [Some(sequence), sequence.checked_sub(1)];

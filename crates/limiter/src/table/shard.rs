@@ -168,15 +168,25 @@ impl Shard {
         Some(Spot { ledger, era, shard: self.number, at })
     }
 
-    /// Drops expired subjects among the next `step` ledgers.
-    pub(crate) fn sweep(&self, step: usize, counters: &Counters, now: Now) -> usize {
+    /// Drops expired subjects among the next `step` ledgers, and gives the others what was saved
+    /// of them.
+    pub(crate) fn sweep(
+        &self,
+        step: usize,
+        counters: &Counters,
+        restored: Option<&Restored>,
+        now: Now,
+    ) -> usize {
         let mut structure = self.lock();
         structure.begin_sweep();
         let mut dropped = 0;
         for _ in 0..step.min(structure.subjects_ever()) {
+            let next = structure.hand();
             if let Some(at) = structure.next_expired(now, |at| self.ledgers.get(at)) {
                 self.remove(at, &mut structure);
                 dropped += 1;
+            } else if let (Some(restored), Some(spot)) = (restored, self.spot(next)) {
+                restored.seat(spot.ledger, spot.era, now);
             }
         }
         counters.mine().count_many(|all| &all.subjects_expired, dropped as u64);

@@ -221,6 +221,11 @@ impl Structure {
         self.free.push(at);
     }
 
+    /// The next ledger of the sweep.
+    pub(crate) const fn hand(&self) -> u32 {
+        self.hand
+    }
+
     /// Looks at the next ledger of the sweep and retires it if its subject has expired.
     pub(crate) fn next_expired<'a>(
         &mut self,

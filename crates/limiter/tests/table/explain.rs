@@ -186,7 +186,10 @@ proptest! {
             step(&table, regional, one, &mut now);
         }
         let before = format!("{table:?}");
-        for moment in [now, now.after_ms(later_ms), Now::new(now.unix_ms() + 99_999, 5)] {
+        // The last one is after the hour for which what has expired is kept.
+        let much_later = Now::new(now.unix_ms() + 4_000_000, 5);
+        let soon = Now::new(now.unix_ms() + 99_999, 5);
+        for moment in [now, now.after_ms(later_ms), soon, much_later] {
             for ask in &asks {
                 let _ = table.explain(&ask.request(), moment);
                 let _ = table.inspect(ask.request().subject(), moment);

@@ -1,12 +1,13 @@
 //! What was saved comes back where it belongs.
 
 use tidegate_limiter::{
-    Batch, Digest, FleetSecret, Options, SavedSubject, SavedSubjects, Seed, Table, Walk,
+    Batch, Digest, FleetSecret, Now, Options, SavedSubject, SavedSubjects, Seed, Table, Walk,
 };
 
 use crate::support::{START_MS, now, request, subject, table};
 
 const SEQUENCE: u64 = START_MS / 60_000;
+const HOUR_MS: u64 = 3_600_000;
 
 fn digest(identifier: &str) -> Digest {
     Digest::of(&subject("workspace", identifier, 60_000), &FleetSecret::default())
@@ -24,8 +25,11 @@ fn restored(budget_bytes: usize, all: Vec<SavedSubject>) -> Table {
 
 /// All that has to be saved, seated or not.
 fn save(table: &Table, after_ms: u64) -> Vec<SavedSubject> {
+    save_at(table, now(after_ms))
+}
+
+fn save_at(table: &Table, at: Now) -> Vec<SavedSubject> {
     let mut all = Vec::new();
-    let at = now(after_ms);
     table.walk(&mut Walk::default(), usize::MAX, |ticket| all.extend(table.to_save(ticket, at)));
     let rest = table.all_restored(at);
     let rest = rest.iter().flat_map(|rest| rest.as_slice()).filter(|saved| saved.is_live(at));
@@ -53,10 +57,53 @@ fn a_window_later_it_is_the_previous_one() {
     assert_eq!(answer.remaining(), 10 - 2 - 1, "a quarter of 8");
     let late = restored(1 << 20, vec![saved("a", 8, 6)]);
     assert_eq!(late.decide(&request("a", 10, 60_000, 1), now(120_000)).remaining(), 9);
-    late.sweep(now(119_999));
-    assert!(late.all_restored(now(119_999)).is_some());
-    late.sweep(now(120_000));
-    assert!(late.all_restored(now(0)).is_none(), "its memory is given back");
+}
+
+#[test]
+fn a_clock_that_is_ahead_for_a_while_takes_nothing_away() {
+    let table = restored(1 << 20, vec![saved("a", 8, 6)]);
+    let over_ms = 120_000 + HOUR_MS;
+    table.sweep(now(over_ms - 1));
+    assert_eq!(save(&table, over_ms - 1), [saved("a", 8, 6)]);
+    assert_eq!(table.decide(&request("a", 100, 60_000, 1), now(0)).remaining(), 100 - 8 - 6 - 1);
+}
+
+#[test]
+fn an_hour_after_all_has_expired_the_memory_is_given_back() {
+    let table = restored(1 << 20, vec![saved("a", 8, 6)]);
+    let over_ms = 120_000 + HOUR_MS;
+    assert!(table.all_restored(now(over_ms - 1)).is_some());
+    table.sweep(now(over_ms));
+    assert!(table.all_restored(now(0)).is_none());
+}
+
+/// The clock is behind when the process starts, and is put right while it runs.
+#[test]
+fn what_is_from_the_future_comes_back_when_that_begins() {
+    let all = vec![saved("a", 4, 6), saved("b", 7, 0), saved("c", 1, 0)];
+    let table = restored(1 << 20, all.clone());
+    let early = Now::new(START_MS - 100 * HOUR_MS, 0);
+    for name in ["a", "b"] {
+        assert_eq!(table.decide(&request(name, 100, 60_000, 3), early).remaining(), 97);
+    }
+    table.sweep(early);
+    let kept = SavedSubjects::new(save_at(&table, early));
+    for one in &all {
+        assert_eq!(kept.count(one.subject, SEQUENCE), one.current, "it is saved again meanwhile");
+    }
+    assert_eq!(kept.count(digest("a"), (START_MS - 100 * HOUR_MS) / 60_000), 3);
+
+    // One comes at once, one later.
+    assert!(table.decide(&request("a", 100, 60_000, 1), now(0)).admitted());
+    // Each step looks at one shard.
+    for _ in 0..1_000 {
+        table.sweep(now(0));
+    }
+    assert_eq!(table.decide(&request("a", 100, 60_000, 0), now(0)).remaining(), 100 - 4 - 6 - 1);
+    assert_eq!(table.decide(&request("b", 100, 60_000, 0), now(0)).remaining(), 100 - 7);
+    assert_eq!(table.decide(&request("c", 100, 60_000, 0), now(0)).remaining(), 100 - 1);
+    let cell = table.cell(&subject("workspace", "a", 60_000), SEQUENCE).unwrap();
+    assert_eq!((cell.mine(), cell.peers()), (1, 4), "however often the sweep came by");
 }
 
 #[test]
@@ -83,7 +130,7 @@ fn what_is_saved_is_what_was_admitted() {
     assert!(table.decide(&request("a", 500, 60_000, 1), now(60_000)).admitted());
     let next = SavedSubject { sequence: SEQUENCE + 1, ..saved("a", 1, 5) };
     assert_eq!(save(&table, 60_000), [next]);
-    assert_eq!(save(&table, 180_000), [], "it has expired");
+    assert_eq!(save(&table, 180_000 + HOUR_MS), [], "it has expired");
 }
 
 #[test]

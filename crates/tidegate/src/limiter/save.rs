@@ -9,7 +9,8 @@ use tidegate_limiter::{SavedSubject, SavedSubjects, Walk};
 use super::Limiter;
 use crate::saved::Writer;
 
-/// Ledgers looked at in one step: a fraction of a millisecond, and at most 45 kB of text.
+/// Ledgers looked at in one step: few enough that others get their turn in between, and at most
+/// 45 kB of text.
 const STEP: usize = 1_024;
 
 /// What was saved.
@@ -64,8 +65,8 @@ impl Limiter {
         }
     }
 
-    /// The same in steps of well below a millisecond, for those who have to do something in
-    /// between.
+    /// The same in steps, for those who have to do something in between. A step looks at a
+    /// thousand subjects at most, holds no lock meanwhile, and appends at most 45 kB.
     ///
     /// ```
     /// # let limiter = tidegate::Limiter::builder().build()?;
@@ -79,6 +80,14 @@ impl Limiter {
     pub fn saving(&self) -> Saving<'_> {
         let (phase, counts) = (Phase::Begin, SavedCounts::default());
         Saving { limiter: self, phase, counts, found: Vec::with_capacity(STEP) }
+    }
+
+    /// Whether there is something to save even if nothing was admitted: the identity by which
+    /// other regions know this process, or knew it. Without it the next life would be another
+    /// region, and its name would be taken.
+    #[must_use]
+    pub const fn has_identity(&self) -> bool {
+        self.identity.is_some()
     }
 
     /// Whether [`save`](Self::save) has anything to save: not if a regional store remembers.
