@@ -238,6 +238,14 @@ impl Globe {
         self.posts.is_told() && self.leader.is_idle() && !self.calls.values().any(busy)
     }
 
+    /// Whether it can be [released](Self::release): nothing is left to publish, and nothing is
+    /// under way that would take the name again after it was given up.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        let registers = |call: &Call| matches!(call, Call::Register { .. });
+        self.is_clean() && !(self.options.private && self.calls.values().any(registers))
+    }
+
     /// Gives up what this process holds: the lead of its region, and its name if that is its own.
     /// Call it last.
     pub fn release(&mut self, now: Now) {

@@ -74,7 +74,7 @@ impl Conversation {
         loop {
             let landed = shared.landed.notified();
             shared.wake.notify_one();
-            if self.is_globe_clean() || timeout_at(end, landed).await.is_err() {
+            if self.is_globe_settled() || timeout_at(end, landed).await.is_err() {
                 break;
             }
         }
@@ -89,9 +89,9 @@ impl Conversation {
         unpublished
     }
 
-    fn is_globe_clean(&self) -> bool {
+    fn is_globe_settled(&self) -> bool {
         self.shared.tick();
-        self.shared.lock().globe.as_ref().is_none_or(Globe::is_clean)
+        self.shared.lock().globe.as_ref().is_none_or(Globe::is_settled)
     }
 
     fn unpublished(&self) -> u64 {

@@ -190,3 +190,19 @@ fn a_private_region_ends_in_order() {
     world.run_ms(3_000);
     assert_eq!(world.counts(next).registered, 1);
 }
+
+/// A name that is being renewed would be taken again after it was given back.
+#[test]
+fn a_name_under_way_is_waited_for_before_it_is_given_back() {
+    let mut world = World::new(&[1]);
+    world.stores.push(MemoryRegion::new(1));
+    let private = world.add(1, "private", GlobeTuning::default());
+    world.processes[private].globe.options.private = true;
+    world.run_ms(3_000);
+    let globe = &mut world.processes[private].globe;
+    assert!(globe.is_clean() && globe.is_settled());
+    let _ = globe.call(Call::Register { identity: 7 });
+    assert!(globe.is_clean() && !globe.is_settled());
+    globe.options.private = false;
+    assert!(globe.is_settled(), "the name is that of others too, and stays");
+}
