@@ -11,11 +11,13 @@
 //!
 //! One row holds the revision. A change locks it first, writes the next number into every row that
 //! it touches, and raises it at the end: so changes are done one after the other, cannot deadlock
-//! with each other, and become visible in the order of their revisions. Nothing is deleted: what
-//! is gone is marked, because who reads by revision could not see it otherwise.
+//! with each other, and become visible in the order of their revisions. Nothing is deleted but old
+//! rows of the audit: what is gone is marked, because who reads by revision could not see it
+//! otherwise.
 
 mod apply;
 mod change;
+mod forget;
 mod read;
 mod rows;
 mod statements;
@@ -30,6 +32,7 @@ use crate::global::pool::Pool;
 use crate::global::session::Opener;
 use apply::Apply;
 pub use change::{Applied, Change, Changes, ControlError};
+pub use forget::Forgotten;
 pub use rows::{AuditRow, KeyRow, Mode, NamespaceRow, OverrideRow, WorkspaceRow};
 pub(crate) use statements::ControlStatements;
 #[cfg(feature = "mysql")]
@@ -114,6 +117,13 @@ pub trait ControlStore: Send + Sync + fmt::Debug {
         before: Option<u64>,
         rows_max: usize,
     ) -> Reading<'a, Vec<AuditRow>>;
+
+    /// Deletes rows of the audit from before that time: of the oldest `rows_max`, at most 10,000.
+    /// Needs a right that servers need not have.
+    ///
+    /// # Cancel safety
+    /// When dropped, some of them may have been deleted.
+    fn forget_audit(&self, before_ms: u64, rows_max: usize) -> Reading<'_, Forgotten>;
 }
 
 /// A store that has connections.
@@ -148,5 +158,9 @@ impl<P: Pooled> ControlStore for P {
         rows_max: usize,
     ) -> Reading<'a, Vec<AuditRow>> {
         Box::pin(async move { self.pool().run(&read::Audit { workspace, before, rows_max }).await })
+    }
+
+    fn forget_audit(&self, before_ms: u64, rows_max: usize) -> Reading<'_, Forgotten> {
+        Box::pin(async move { self.pool().run(&forget::Forget { before_ms, rows_max }).await })
     }
 }

@@ -30,7 +30,7 @@ mod sqlite;
 #[cfg(feature = "mysql")]
 pub use config::{MysqlConfig, MysqlConfigError};
 #[cfg(feature = "mysql")]
-pub use mysql::{GRANTS, MIGRATE_GRANTS, MysqlStore};
+pub use mysql::{GC_GRANTS, GRANTS, MIGRATE_GRANTS, MysqlStore};
 pub use regions::KnownRegion;
 pub use schema::SCHEMA_VERSION;
 #[cfg(feature = "sqlite")]

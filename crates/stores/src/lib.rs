@@ -2,8 +2,8 @@
 //!
 //! What a regional store has to do is written down as [`MemoryRegion`]; every driver is tested to
 //! give the same replies. [`RedisStore`] is the driver for Redis and Valkey. The same for a global
-//! store is [`MemoryGlobe`]; its drivers are those in [`global`], each with a feature of its name. The
-//! same databases hold what the control plane knows: [`control`].
+//! store is [`MemoryGlobe`]; its drivers are those in [`global`], each with a feature of its name.
+//! The same databases hold what the control plane knows: [`control`].
 
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
 pub mod control;

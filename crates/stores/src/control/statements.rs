@@ -64,6 +64,10 @@ pub(crate) struct ControlStatements {
     pub(super) audit: &'static str,
     /// (workspace, below, most) → the same.
     pub(super) audit_of: &'static str,
+    /// (most) → number and time; oldest first.
+    pub(super) oldest_audit: &'static str,
+    /// (first number, last number).
+    pub(super) delete_audit: &'static str,
 }
 
 /// All columns of some rows.
@@ -225,6 +229,8 @@ impl ControlStatements {
             audit_of: "SELECT number, time_at, workspace, actor, event, detail \
                  FROM tidegate_audit WHERE workspace = ? AND number < ? \
                  ORDER BY number DESC LIMIT ?",
+            oldest_audit: "SELECT number, time_at FROM tidegate_audit ORDER BY number LIMIT ?",
+            delete_audit: "DELETE FROM tidegate_audit WHERE number >= ? AND number <= ?",
         }
     }
 }

@@ -34,6 +34,12 @@ GRANT SELECT, INSERT, UPDATE ON tidegate.tidegate_namespaces TO 'tidegate'@'%';
 GRANT SELECT, INSERT, UPDATE ON tidegate.tidegate_overrides TO 'tidegate'@'%';
 GRANT SELECT, INSERT ON tidegate.tidegate_audit TO 'tidegate'@'%';";
 
+/// What the user needs that `tidegate gc --audit-older-than` logs in as. A server cannot delete
+/// what it has written into the audit.
+pub const GC_GRANTS: &str = "\
+GRANT SELECT, DELETE ON tidegate.tidegate_feed TO 'tidegate_gc'@'%';
+GRANT SELECT, DELETE ON tidegate.tidegate_audit TO 'tidegate_gc'@'%';";
+
 /// What the user needs that `tidegate migrate` logs in as.
 pub const MIGRATE_GRANTS: &str = "\
 GRANT CREATE, SELECT, INSERT ON tidegate.* TO 'tidegate_migrate'@'%';";

@@ -82,7 +82,12 @@ fn of_overrides() -> impl Strategy<Value = Change> {
 
 /// A change, and how many revisions before the last one somebody reads from afterwards.
 fn histories() -> impl Strategy<Value = Vec<(Change, u64)>> {
-    let change = prop_oneof![2 => of_workspaces(), 2 => of_keys(), 3 => of_namespaces(), 4 => of_overrides()];
+    let change = prop_oneof![
+        2 => of_workspaces(),
+        2 => of_keys(),
+        3 => of_namespaces(),
+        4 => of_overrides(),
+    ];
     proptest::collection::vec((change, 0..8_u64), 1..50)
 }
 

@@ -1,6 +1,6 @@
 //! What changes mean.
 
-use tidegate_stores::control::{Change, ControlError, ControlStore, Mode};
+use tidegate_stores::control::{Change, ControlError, ControlStore, Forgotten, Mode};
 
 use crate::support::{
     ACTOR, Place, Store, add_key, add_namespaces, add_workspace, delete_override, set_override,
@@ -161,4 +161,39 @@ async fn a_database_that_went_back_is_read_from_the_beginning() {
         let back = control.changes(now.revision).await.unwrap();
         assert_eq!((back.revision, back.whole, back.namespaces.len()), (1, true, 1));
     }
+}
+
+#[tokio::test]
+async fn old_rows_of_the_audit_are_forgotten_a_few_at_a_time() {
+    for (_place, store) in worlds().await {
+        let control: &dyn ControlStore = store.control();
+        // The world has two rows of time 1,000. One clock was ahead, and one time is the largest.
+        for (number, time_ms) in [1_001, 5_000, 1_002, 1_003, 9_000, u64::MAX].iter().enumerate() {
+            let add = add_workspace(&format!("ws_{number}x"));
+            control.apply(&add, ACTOR, *time_ms).await.unwrap();
+        }
+        let times = async || -> Vec<u64> {
+            let rows = control.audit(None, None, 100).await.unwrap();
+            rows.iter().rev().map(|row| row.time_ms).collect()
+        };
+        assert_eq!(control.forget_audit(1_000, 100).await.unwrap(), forgotten(0, false));
+        assert_eq!(control.forget_audit(2_000, 2).await.unwrap(), forgotten(2, true));
+        assert_eq!(times().await, [1_001, 5_000, 1_002, 1_003, 9_000, u64::MAX]);
+        assert_eq!(control.forget_audit(2_000, 3).await.unwrap(), forgotten(2, true));
+        assert_eq!(times().await, [5_000, 1_003, 9_000, u64::MAX], "the young one is passed over");
+        assert_eq!(control.forget_audit(2_000, 100).await.unwrap(), forgotten(1, false));
+        assert_eq!(control.forget_audit(u64::MAX, 100).await.unwrap(), forgotten(2, false));
+        assert_eq!(times().await, [u64::MAX]);
+        let before = store.all().await;
+        assert_eq!(control.forget_audit(u64::MAX, 0).await.unwrap().rows, 0);
+        assert_eq!(store.all().await, before, "nothing else is touched");
+        // Numbers are not given again.
+        let last = control.audit(None, None, 1).await.unwrap()[0].number;
+        store.make(&add_workspace("ws_new")).await;
+        assert!(control.audit(None, None, 1).await.unwrap()[0].number > last);
+    }
+}
+
+fn forgotten(rows: u64, more: bool) -> Forgotten {
+    Forgotten { rows, more }
 }

@@ -4,7 +4,7 @@ use sqlx::{Connection, MySqlConnection};
 use tidegate_convergence::{GlobalCall, GlobalError, GlobalStore};
 use tidegate_lab::{Certificate, MariaDbOptions, MariaDbServer};
 use tidegate_stores::control::{Change, ControlStore, Mode};
-use tidegate_stores::global::{GRANTS, MIGRATE_GRANTS};
+use tidegate_stores::global::{GC_GRANTS, GRANTS, MIGRATE_GRANTS};
 use tidegate_stores::{MysqlConfig, MysqlStore};
 
 use crate::support::{batch, import, mysql, publish, register, rows};
@@ -29,7 +29,7 @@ fn encrypted(server: &MariaDbServer, certificate: &Certificate, user: &str) -> M
 }
 
 fn users(server: &MariaDbServer) {
-    for user in ["tidegate", "tidegate_migrate"] {
+    for user in ["tidegate", "tidegate_migrate", "tidegate_gc"] {
         server.query(&format!("CREATE USER '{user}'@'%' IDENTIFIED BY 'secret'")).unwrap();
     }
 }
@@ -87,6 +87,12 @@ async fn the_documented_users_can_do_all_we_do_and_nothing_else() {
     let collect = GlobalCall::Collect { expired_before_ms: 99, rows_max: 9 };
     store.call(&collect).await.unwrap();
     change(&store).await;
+    let refused = store.forget_audit(2, 100).await;
+    assert!(matches!(refused, Err(GlobalError::Unreachable(_))), "{refused:?}");
+    server.query(GC_GRANTS).unwrap();
+    let collector = encrypted(&server, &certificate, "tidegate_gc");
+    collector.call(&collect).await.unwrap();
+    assert_eq!(collector.forget_audit(2, 100).await.unwrap().rows, 11);
     let refused = store.migrate().await;
     assert!(matches!(refused, Err(GlobalError::Unreachable(_))), "{refused:?}");
     for (user, statement) in [
@@ -100,6 +106,9 @@ async fn the_documented_users_can_do_all_we_do_and_nothing_else() {
         ("tidegate", "UPDATE tidegate_feed SET region = 2"),
         ("tidegate", "DELETE FROM tidegate_regions"),
         ("tidegate", "SELECT * FROM mysql.user"),
+        ("tidegate_gc", "UPDATE tidegate_audit SET actor = 'nobody'"),
+        ("tidegate_gc", "INSERT INTO tidegate_feed SELECT * FROM tidegate_feed"),
+        ("tidegate_gc", "SELECT * FROM tidegate_keys"),
         ("tidegate_migrate", "DROP TABLE tidegate_feed"),
         ("tidegate_migrate", "DELETE FROM tidegate_feed"),
     ] {
