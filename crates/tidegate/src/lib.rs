@@ -134,7 +134,7 @@ pub mod redis {
 #[cfg(feature = "mysql")]
 pub mod mysql {
     pub use tidegate_stores::global::{
-        GRANTS, KnownRegion, MIGRATE_GRANTS, MysqlConfig, MysqlConfigError, MysqlStore,
+        GC_GRANTS, GRANTS, KnownRegion, MIGRATE_GRANTS, MysqlConfig, MysqlConfigError, MysqlStore,
         SCHEMA_VERSION,
     };
 
@@ -159,6 +159,11 @@ pub mod sqlite {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The same for the guide.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/embedding.md")]
+struct Guide;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use limiter::{BuildError, Builder, Inspection, Limiter, SavedCounts, Saving};
