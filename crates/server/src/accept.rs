@@ -5,9 +5,10 @@
 //! the next request and the end (`patient`), for a body (`body`), and for taking a reply
 //! (`stall`).
 //!
-//! Promises: whoever only sits there locks nobody out (`places`); a request in flight is answered.
+//! Promises: whoever only sits there locks nobody out (`places`); a request that has arrived whole
+//! is answered.
 //! Refuses: more connections from one address than it may have, by closing them.
-//! Fails: when nothing more can be opened, by ending who has been idle for longest, and resting.
+//! Fails: when nothing more can be opened, by ending who stands lowest, and resting.
 
 use std::io;
 use std::pin::pin;
@@ -22,6 +23,7 @@ use crate::door::Door;
 use crate::tls::Tls;
 
 mod activity;
+mod bodies;
 mod connection;
 pub(crate) mod files;
 mod frames;

@@ -1,30 +1,36 @@
-//! Who asks: one key, one workspace.
+//! Who asks: the key that was sent, and the workspace it belongs to.
+//!
+//! Promises: a workspace follows from the key alone; nothing that a caller writes elsewhere can
+//! name one. A key that is unknown, revoked or expired is refused with the same bytes, after the
+//! same work.
 
-use std::fmt;
-use std::hint::black_box;
+use std::sync::Arc;
 
 use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;
-use tidegate::Part;
 
+use crate::control::permission::Action;
+use crate::control::{Directory, Key, Namespace, Workspace};
+use crate::ids;
 use crate::problem::Problem;
 
-/// The key that opens the door and the workspace behind it.
-pub struct RootKey {
-    key: String,
-    workspace: Part<'static>,
+#[cfg(test)]
+mod tests;
+
+/// Who asks.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    pub(crate) key: Arc<Key>,
+    pub(crate) workspace: Arc<Workspace>,
 }
 
-impl RootKey {
-    /// Whoever sends `key` acts in `workspace`.
-    #[must_use]
-    pub const fn new(key: String, workspace: Part<'static>) -> Self {
-        Self { key, workspace }
-    }
-
-    /// The workspace of the caller. It follows from the key alone; nothing that a caller writes
-    /// elsewhere can name one.
-    pub(crate) fn authenticate(&self, headers: &HeaderMap) -> Result<Part<'static>, Problem> {
+impl Caller {
+    /// The caller who sent these headers.
+    pub(crate) fn of(
+        directory: &Directory,
+        headers: &HeaderMap,
+        unix_ms: u64,
+    ) -> Result<Self, Problem> {
         let mut sent = headers.get_all(AUTHORIZATION).iter();
         let Some(first) = sent.next() else {
             return Err(Problem::authorization_missing());
@@ -33,18 +39,49 @@ impl RootKey {
         // With two of them, which one counts would depend on who reads.
         let key = key.filter(|_| sent.next().is_none());
         let key = key.ok_or_else(Problem::authorization_malformed)?;
-        if same(key, self.key.as_bytes()) {
-            Ok(self.workspace)
-        } else {
-            Err(Problem::key_not_found())
-        }
+        let caller = Self::known(directory, key, unix_ms).ok_or_else(Problem::key_not_found)?;
+        caller.check()?;
+        Ok(caller)
     }
-}
 
-impl fmt::Debug for RootKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The key is a secret.
-        f.debug_struct("RootKey").field("workspace", &self.workspace).finish_non_exhaustive()
+    /// The digest is what the key is found by, so how long a search takes says nothing about keys
+    /// that are alike.
+    fn known(directory: &Directory, key: &[u8], unix_ms: u64) -> Option<Self> {
+        let digest = ids::digest(key);
+        let key = directory.key(&digest)?;
+        // Compares in constant time.
+        let same = blake3::Hash::from_bytes(digest) == blake3::Hash::from_bytes(key.digest);
+        let workspace = directory.workspace(&key.workspace)?;
+        let caller = Self { key: Arc::clone(key), workspace: Arc::clone(workspace) };
+        (same && !key.has_expired(unix_ms)).then_some(caller)
+    }
+
+    fn check(&self) -> Result<(), Problem> {
+        if !self.workspace.enabled {
+            return Err(Problem::workspace_disabled());
+        }
+        if !self.key.enabled {
+            return Err(Problem::key_disabled());
+        }
+        Ok(())
+    }
+
+    /// Whether the caller may do this in every namespace.
+    pub(crate) fn may_everywhere(&self, action: Action) -> Result<(), Problem> {
+        let allowed = self.key.grants.everywhere(action);
+        if allowed { Ok(()) } else { Err(Problem::missing_permissions(action, [])) }
+    }
+
+    /// Whether the caller may do this in all of these namespaces.
+    pub(crate) fn may<'a>(
+        &self,
+        action: Action,
+        namespaces: impl IntoIterator<Item = &'a Namespace>,
+    ) -> Result<(), Problem> {
+        let missing = |namespace: &&Namespace| !self.key.grants.within(action, &namespace.id);
+        let missing: Vec<&str> =
+            namespaces.into_iter().filter(missing).map(|namespace| &*namespace.id).collect();
+        if missing.is_empty() { Ok(()) } else { Err(Problem::missing_permissions(action, missing)) }
     }
 }
 
@@ -53,58 +90,4 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
     let (scheme, key) = value.split_at_checked(b"Bearer ".len())?;
     let key = key.trim_ascii();
     (scheme.eq_ignore_ascii_case(b"Bearer ") && !key.is_empty()).then_some(key)
-}
-
-/// Compares in a time that does not depend on where the two differ, so that a key cannot be
-/// guessed byte by byte. Its length may leak.
-fn same(sent: &[u8], key: &[u8]) -> bool {
-    if sent.len() != key.len() {
-        return false;
-    }
-    // Without the black box a compiler may return at the first difference.
-    let difference = sent.iter().zip(key).fold(0, |all, (a, b)| black_box(all | (a ^ b)));
-    difference == 0
-}
-
-#[cfg(test)]
-mod tests {
-    use hyper::header::HeaderValue;
-
-    use super::*;
-
-    fn status_with(values: &[&[u8]]) -> Result<&'static str, (u16, &'static str)> {
-        let root_key = RootKey::new("secret".to_owned(), Part::new("ws_test").unwrap());
-        let mut headers = HeaderMap::new();
-        for value in values {
-            headers.append(AUTHORIZATION, HeaderValue::from_bytes(value).unwrap());
-        }
-        let workspace = root_key.authenticate(&headers);
-        workspace.map(Part::as_str).map_err(|problem| (problem.status.as_u16(), problem.kind))
-    }
-
-    #[test]
-    fn only_the_key_opens_the_door() {
-        for good in [&b"Bearer secret"[..], b"bearer secret", b"BEARER  secret "] {
-            assert_eq!(status_with(&[good]), Ok("ws_test"));
-        }
-        for unknown in [&b"Bearer secre"[..], b"Bearer secret2", b"Bearer Secret", b"Bearer \xff"] {
-            assert_eq!(status_with(&[unknown]), Err((401, "unkey/authentication/key_not_found")));
-        }
-        for malformed in
-            [&b""[..], b"secret", b"Bearer", b"Bearer ", b"Basic secret", b"Bearersecret"]
-        {
-            assert_eq!(status_with(&[malformed]), Err((400, "unkey/authentication/malformed")));
-        }
-        assert_eq!(
-            status_with(&[b"Bearer secret", b"Bearer secret"]),
-            Err((400, "unkey/authentication/malformed"))
-        );
-        assert_eq!(status_with(&[]), Err((400, "unkey/application/invalid_input")));
-    }
-
-    #[test]
-    fn a_key_is_never_printed() {
-        let root_key = RootKey::new("secret".to_owned(), Part::new("ws_test").unwrap());
-        assert!(!format!("{root_key:?}").contains("secret"));
-    }
 }

@@ -1,6 +1,9 @@
 //! The bytes of a body: no more than the cap, no later than the deadline, and no more memory for
 //! all of them together than was set aside. Bodies are read before a wrong key is reported, so this
 //! is what a stranger can take from us.
+//!
+//! Promises: no workspace keeps another waiting for a place, and nobody waits long for one.
+//! Refuses: with 503 whoever finds no room; a stranger at once.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,11 +14,12 @@ use http_body_util::BodyExt;
 use hyper::HeaderMap;
 use hyper::body::Body;
 use hyper::header::EXPECT;
-use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
 use crate::problem::Problem;
+use large::{Large, LargePlace};
 
+mod large;
 #[cfg(test)]
 mod tests;
 
@@ -24,18 +28,22 @@ const BODY_BYTES_MAX: usize = 1 << 20;
 
 /// A body up to this size, a hundred times what is usual, is kept without further ado: how many
 /// are read at a time is bounded.
-const SMALL_BYTES_MAX: usize = 16 << 10;
+pub(crate) const SMALL_BYTES_MAX: usize = 16 << 10;
 
 /// How many bodies are read at a time, whatever their size; more are refused at once. One client
 /// of HTTP/2 can send many, so the number of connections does not bound them. Strangers have their
-/// own share, for the reason below. With [`SMALL_BYTES_MAX`] and as much for their heads this
-/// bounds the memory that strangers can take to some 128 MiB.
+/// own share, for the reason below, and a smaller one: their bodies are read only to be refused.
 const BODIES_MAX: usize = 16_384;
-const BODIES_OF_STRANGERS_MAX: usize = 4_096;
+pub(crate) const BODIES_OF_STRANGERS_MAX: usize = 1_024;
 
-/// How many larger bodies are kept at a time; the next wait for a place, within their deadline.
-/// Strangers, whose bodies are read only to be refused, have places of their own and so cannot keep
-/// anyone with the key waiting. With [`BODY_BYTES_MAX`] this bounds their memory to some 64 MiB.
+/// What strangers can take with bodies of up to [`SMALL_BYTES_MAX`]: for each a buffer that has
+/// grown to twice its content, a head, and what is on its way and not yet read. A test adds it up.
+#[cfg(test)]
+pub(crate) const STRANGERS_BYTES_MAX: usize = 128 << 20;
+
+/// How many larger bodies are kept at a time. Strangers have places of their own and so cannot keep
+/// anyone with a key waiting. With [`BODY_BYTES_MAX`], and a buffer that has grown to twice its
+/// content, this bounds the memory of all of them to 128 MiB.
 const LARGE_BODIES_MAX: usize = 48;
 const LARGE_BODIES_OF_STRANGERS_MAX: usize = 16;
 
@@ -55,10 +63,18 @@ const _: () = assert!(BODY_BYTES_MAX < DISCARDED_BYTES_MAX);
 
 /// Who sends a body, as far as that decides where it waits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Sender {
-    /// Has the key.
-    Known,
+pub(crate) enum Sender<'a> {
+    /// Has a key of this workspace.
+    Known(&'a str),
     Stranger,
+}
+
+/// Why a body was not received.
+enum Failed<E> {
+    TooLarge,
+    /// There is no place for it.
+    TooBusy,
+    Broken(E),
 }
 
 /// Reads bodies.
@@ -74,7 +90,7 @@ struct Room {
     /// How many there are now, and may be.
     read: AtomicUsize,
     read_max: usize,
-    large: Semaphore,
+    large: Large,
 }
 
 /// A body that is being read or decided on.
@@ -83,7 +99,7 @@ struct Admission<'a>(&'a Room);
 
 impl Room {
     const fn new(read_max: usize, large_max: usize) -> Self {
-        Self { read: AtomicUsize::new(0), read_max, large: Semaphore::const_new(large_max) }
+        Self { read: AtomicUsize::new(0), read_max, large: Large::new(large_max) }
     }
 
     /// Room for one more, if there is any.
@@ -106,7 +122,7 @@ impl Drop for Admission<'_> {
 #[derive(Debug)]
 pub(crate) struct Received<'a> {
     bytes: BytesMut,
-    place: Option<SemaphorePermit<'a>>,
+    place: Option<LargePlace<'a>>,
     _admission: Admission<'a>,
 }
 
@@ -126,9 +142,9 @@ impl Bodies {
         }
     }
 
-    const fn room_for(&self, sender: Sender) -> &Room {
+    const fn room_for(&self, sender: Sender<'_>) -> &Room {
         match sender {
-            Sender::Known => &self.of_known,
+            Sender::Known(_) => &self.of_known,
             Sender::Stranger => &self.of_strangers,
         }
     }
@@ -138,7 +154,7 @@ impl Bodies {
         &self,
         mut body: B,
         headers: &HeaderMap,
-        sender: Sender,
+        sender: Sender<'_>,
     ) -> Result<Received<'_>, Problem>
     where
         B: Body<Data = Bytes> + Unpin,
@@ -152,23 +168,25 @@ impl Bodies {
             }
             return Err(Problem::body_too_large());
         }
-        match timeout(BODY_DEADLINE, collect(&mut body, admission)).await {
+        match timeout(BODY_DEADLINE, collect(&mut body, admission, sender)).await {
             Err(_) => Err(Problem::body_too_late()),
-            Ok(Ok(Some(received))) => Ok(received),
-            Ok(Ok(None)) => {
+            Ok(Ok(received)) => Ok(received),
+            Ok(Err(Failed::TooLarge)) => {
                 discard(&mut body).await;
                 Err(Problem::body_too_large())
             }
-            Ok(Err(_)) => Err(Problem::body_unreadable()),
+            Ok(Err(Failed::TooBusy)) => Err(Problem::too_busy()),
+            Ok(Err(Failed::Broken(_))) => Err(Problem::body_unreadable()),
         }
     }
 }
 
-/// Collects the body, or nothing if it is too large. A large one takes a place in its room.
+/// Collects the body. A large one takes a place in its room.
 async fn collect<'a, B>(
     body: &mut B,
     admission: Admission<'a>,
-) -> Result<Option<Received<'a>>, B::Error>
+    sender: Sender<'_>,
+) -> Result<Received<'a>, Failed<B::Error>>
 where
     B: Body<Data = Bytes> + Unpin,
 {
@@ -176,18 +194,18 @@ where
     let mut received = Received { bytes: BytesMut::new(), place: None, _admission: admission };
     while let Some(frame) = body.frame().await {
         // What is not data is a trailer, and says nothing to us.
-        let Ok(data) = frame?.into_data() else { continue };
+        let Ok(data) = frame.map_err(Failed::Broken)?.into_data() else { continue };
         let length = received.bytes.len().saturating_add(data.len());
         if length > BODY_BYTES_MAX {
-            return Ok(None);
+            return Err(Failed::TooLarge);
         }
         if length > SMALL_BYTES_MAX && received.place.is_none() {
-            // The places are never closed, so this only ever waits.
-            received.place = room.large.acquire().await.ok();
+            let place = room.large.place(sender).await;
+            received.place = Some(place.ok_or(Failed::TooBusy)?);
         }
         received.bytes.extend_from_slice(&data);
     }
-    Ok(Some(received))
+    Ok(received)
 }
 
 /// Reads on without keeping anything, up to a bound and for a time. What goes wrong here changes

@@ -4,16 +4,26 @@ use std::net::SocketAddr;
 
 use clap::{Args, Parser, Subcommand};
 
+mod client;
+mod control;
 mod globe;
+pub(crate) mod output;
 #[cfg(test)]
 mod tests;
 mod transport;
 
-pub use globe::{GcArgs, GlobeCommand, GlobeUrl, ShowArgs};
+pub use client::{
+    ClientCommand, ExplainArgs, InspectArgs, LimitArgs, LimitsArgs, ListArgs, MultiLimitArgs,
+    OverrideCommand, RequestArgs, ServerArgs, SetOverrideArgs, SubjectArgs, WhichOverrideArgs,
+};
+pub use control::{
+    AuditArgs, ControlArgs, DatabaseArgs, InWorkspace, KeyArgs, KeyCommand, KeyCreateArgs,
+    KeyListArgs, MigrateArgs, ModeArg, NamespaceArgs, NamespaceCommand, NamespaceSetArgs,
+    RequestsPerMinute, WorkspaceArgs, WorkspaceCommand, WorkspaceSetArgs,
+};
+pub use globe::{GcArgs, GlobeCommand, GlobeUrl, RegionsArgs, ShowArgs};
+pub use output::Output;
 pub use transport::TransportArgs;
-
-/// The key that works out of the box, on this machine only.
-pub const DEVELOPMENT_KEY: &str = "tidegate_dev";
 
 /// Smallest memory budget: a few thousand subjects. Less is a slip of the keyboard.
 const MEMORY_BYTES_MIN: usize = 1 << 20;
@@ -23,7 +33,6 @@ const MEMORY_BYTES_MAX: usize = 1 << 40;
 const KEY_CHARS_MAX: usize = 256;
 
 const _: () = assert!(MEMORY_BYTES_MIN < MEMORY_BYTES_MAX);
-const _: () = assert!(DEVELOPMENT_KEY.len() <= KEY_CHARS_MAX);
 const _: () = assert!(KEY_CHARS_MAX == 256, "`check_key` says it in words");
 
 /// Where the root key is looked for when it is not on the command line.
@@ -36,21 +45,24 @@ const FLEET_SECRET_VARIABLE: &str = "TIDEGATE_FLEET_SECRET";
 const EXAMPLES: &str = "\
 Examples:
   tidegate serve
-      Starts on 127.0.0.1:7600 with a key for development, and prints a curl line to try.
+      Starts on 127.0.0.1:7600, makes a key the first time, and prints a curl line to try.
 
   export TIDEGATE_ROOT_KEY=$(openssl rand -hex 32)
   tidegate serve --listen 0.0.0.0:7600 --plain-http --memory 1GiB
-      Answers other machines, with a key of its own and room for more subjects. TLS ends in front
-      of it; in a build with the feature `tls`, --tls-cert and --tls-key do without.
+      Answers other machines, to a key of your choice too, with room for more subjects. TLS ends
+      in front of it; in a build with the feature `tls`, --tls-cert and --tls-key do without.
 
   tidegate serve --redis redis://127.0.0.1:6379
   tidegate serve --redis redis://127.0.0.1:6379 --listen 127.0.0.1:7601
       Two processes of one region: what one admits counts for the other.
 
-  tidegate migrate --globe sqlite:limits.db
-  tidegate serve --globe sqlite:limits.db --region eu
-  tidegate serve --globe sqlite:limits.db --region us --listen 127.0.0.1:7601
-      Two regions: limits of a minute and longer are shared within seconds.";
+  export TIDEGATE_GLOBE=sqlite:limits.db
+  tidegate migrate
+  tidegate key create
+  tidegate serve --region eu
+  tidegate serve --region us --listen 127.0.0.1:7601
+      Two regions: limits of a minute and longer are shared within seconds. Keys and overrides are
+      in that database too.";
 
 const REDIS_HELP: &str = "\
 The Redis or Valkey through which the processes of a region share their limits.
@@ -78,13 +90,27 @@ pub enum Command {
     /// Answer requests over HTTP until Ctrl-C.
     #[command(after_help = EXAMPLES)]
     Serve(ServeArgs),
-    /// Make the tables that regions share, or bring them up to date.
-    Migrate(GlobeUrl),
-    /// Delete what expired from the store that regions share: for cron.
+    /// Make the tables of a database, or bring them up to date.
+    Migrate(MigrateArgs),
+    /// Make, list and end keys.
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// List namespaces, and say what they do.
+    #[command(subcommand)]
+    Namespace(NamespaceCommand),
+    /// Make, list and change workspaces.
+    #[command(subcommand)]
+    Workspace(WorkspaceCommand),
+    /// Show who changed what.
+    Audit(AuditArgs),
+    /// Delete what expired in the store that regions share, or what is old in the audit: for cron.
     Gc(GcArgs),
     /// Look into the store that regions share.
     #[command(subcommand)]
     Globe(GlobeCommand),
+    /// What is said to a server.
+    #[command(flatten)]
+    Client(ClientCommand),
 }
 
 /// How to serve.
@@ -98,20 +124,22 @@ pub struct ServeArgs {
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = memory)]
     pub memory: usize,
 
-    /// The key that callers send as `Authorization: Bearer <KEY>`.
+    /// A key that callers may send as `Authorization: Bearer <KEY>`, beside those that were made
+    /// with `tidegate key create`. It may do everything in the workspace `default`, and is stored
+    /// nowhere.
+    ///
+    /// Without it, the first start makes a key and prints it, if the database is the file in the
+    /// data directory. In any other, make one with `tidegate key create` before.
     ///
     /// Prefer the environment variable: a command line can be read by every user of the machine.
-    /// The default is known to everyone, so it only works on a loopback address.
-    #[arg(
-        long,
-        value_name = "KEY",
-        env = KEY_VARIABLE,
-        hide_env_values = true,
-        default_value = DEVELOPMENT_KEY,
-    )]
+    #[arg(long, value_name = "KEY", env = KEY_VARIABLE, hide_env_values = true)]
     // Of any shape: clap would print a value that it refuses, and this one is a secret. It is
     // looked at by `check_key`.
-    pub root_key: String,
+    pub root_key: Option<String>,
+
+    /// Where keys and overrides are, and the counts of a process on its own.
+    #[command(flatten)]
+    pub place: DatabaseArgs,
 
     /// The Redis or Valkey through which the processes of a region share their limits.
     #[arg(
@@ -164,19 +192,14 @@ pub struct ServeArgs {
 }
 
 impl ServeArgs {
-    /// Whether callers use the key that everybody knows.
-    #[must_use]
-    pub fn has_development_key(&self) -> bool {
-        self.root_key == DEVELOPMENT_KEY
-    }
-
     /// What is wrong with the root key, in words that do not repeat it.
     pub(crate) fn check_key(&self) -> Result<(), &'static str> {
+        let Some(key) = &self.root_key else { return Ok(()) };
         // What can be sent in a header without quoting.
-        if self.root_key.is_empty() || !self.root_key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err("must be of visible ASCII characters, without spaces");
         }
-        if self.root_key.len() > KEY_CHARS_MAX {
+        if key.len() > KEY_CHARS_MAX {
             return Err("must have at most 256 characters");
         }
         Ok(())
@@ -189,7 +212,7 @@ impl ServeArgs {
 
     /// Whether a shell like the one that started us has the key in its environment.
     pub(crate) fn has_key_in_environment(&self) -> bool {
-        std::env::var(KEY_VARIABLE).is_ok_and(|key| key == self.root_key)
+        std::env::var(KEY_VARIABLE).ok() == self.root_key
     }
 }
 

@@ -1,7 +1,8 @@
 //! The file in which a server without a regional store keeps its counts across restarts.
 //!
 //! Promises: whatever happens, and whenever, the file is the old one or the new one, whole. Two
-//! processes never share it. Saving takes at most one part in fifty of the time.
+//! processes never share it: one that starts while another ends waits for it. Saving takes at most
+//! one part in fifty of the time, and half a megabyte a second of the disk.
 //! Refuses: to trust a file that is damaged, of another version or of another fleet: it is moved
 //! aside, and the server starts with nothing.
 //! Fails: with a warning, once for each change, never with an error. A server that cannot keep its
@@ -11,10 +12,10 @@ use std::fmt;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tidegate::{Limiter, Saved, SavedCounts, SavedError};
+use tidegate::{Limiter, Saved, SavedError};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
@@ -23,6 +24,15 @@ mod tests;
 
 /// How long a server that is killed forgets, at least: less would wear out disks for little.
 const INTERVAL: Duration = Duration::from_secs(5);
+/// Bytes a second that are written at most, on average, because each save writes the whole file.
+/// That is 43 GB a day, of the hundred or more that a disk of a few hundred GB is made for. A
+/// hundred thousand subjects are then saved every 9 seconds, a million every minute and a half.
+const BYTES_PER_SECOND: u64 = 500_000;
+/// How long a process that starts waits for one that has the file. One that was asked to end takes
+/// 8 seconds at most, and then saves. Whoever waits longer is more of a loss than the counts.
+const TAKE_DEADLINE: Duration = Duration::from_secs(10);
+/// How often it looks whether the file is free.
+const TAKE_INTERVAL: Duration = Duration::from_millis(50);
 /// How many times as long as a save takes is it until the next: it has 2 % of the time, then.
 const REST_SHARE: u32 = 49;
 /// Bytes written at once: few calls, and little that waits.
@@ -34,8 +44,8 @@ pub struct CountsFile {
     directory: PathBuf,
     stem: String,
     fleet_secret: Option<[u8; 32]>,
-    /// Held for as long as this lives. `None` if the counts are not kept.
-    lock: Option<File>,
+    /// Held for as long as this lives, once it was taken.
+    lock: OnceLock<File>,
     state: Mutex<State>,
 }
 
@@ -48,23 +58,37 @@ struct State {
 }
 
 impl CountsFile {
-    /// Takes the file of this directory, or of this region in it, and makes the directory if there
-    /// is none. If another process has it, or it cannot be had, the counts are not kept, and it is
-    /// said why.
+    /// The file of this directory, or of this region in it. It is this process's once it was
+    /// [taken](Self::take).
     #[must_use]
-    pub fn open(directory: &Path, region: Option<&str>, fleet_secret: Option<[u8; 32]>) -> Self {
+    pub fn new(directory: &Path, region: Option<&str>, fleet_secret: Option<[u8; 32]>) -> Self {
         let stem = region.map_or_else(|| "counts".to_owned(), stem);
         let directory = directory.to_owned();
-        let state = Mutex::default();
-        let mut file = Self { directory, stem, fleet_secret, lock: None, state };
-        match file.take() {
-            Ok(lock) => file.lock = Some(lock),
-            Err(why) => warn(&NotKept { file: &file, why: &why }),
-        }
-        file
+        Self { directory, stem, fleet_secret, lock: OnceLock::new(), state: Mutex::default() }
     }
 
-    fn take(&self) -> Result<File, Untaken> {
+    /// Takes the file, and makes the directory if there is none. If another process has it, that
+    /// one is probably about to end, and is waited for, 10 seconds at most: its counts are worth
+    /// a late start. If it does not end, or the file cannot be had, the counts are not kept for
+    /// now, and it is said why; [`keep`](Self::keep) goes on trying.
+    pub async fn take(&self) {
+        let deadline = Instant::now() + TAKE_DEADLINE;
+        let mut told = false;
+        while let Err(why) = self.try_take() {
+            if !matches!(why, Untaken::InUse) || Instant::now() >= deadline {
+                return warn(&NotKept { file: self, why: &why });
+            }
+            if !std::mem::replace(&mut told, true) {
+                warn(&Waiting { file: self });
+            }
+            sleep_until(Instant::now() + TAKE_INTERVAL).await;
+        }
+    }
+
+    fn try_take(&self) -> Result<(), Untaken> {
+        if self.is_kept() {
+            return Ok(());
+        }
         fs::create_dir_all(&self.directory)?;
         // Not the file itself: that is another one after each save.
         let lock = File::options()
@@ -73,7 +97,10 @@ impl CountsFile {
             .truncate(false)
             .open(self.directory.join(format!("{}.lock", self.stem)))?;
         match lock.try_lock() {
-            Ok(()) => Ok(lock),
+            Ok(()) => {
+                let _ = self.lock.set(lock);
+                Ok(())
+            }
             Err(TryLockError::WouldBlock) => Err(Untaken::InUse),
             Err(TryLockError::Error(why)) => Err(Untaken::Io(why)),
         }
@@ -81,8 +108,8 @@ impl CountsFile {
 
     /// Whether counts are kept.
     #[must_use]
-    pub const fn is_kept(&self) -> bool {
-        self.lock.is_some()
+    pub fn is_kept(&self) -> bool {
+        self.lock.get().is_some()
     }
 
     /// Where they are.
@@ -99,7 +126,7 @@ impl CountsFile {
 
     /// What an earlier process saved, for [`Builder::restore`](tidegate::Builder::restore). A file
     /// that cannot be used is moved aside.
-    pub fn restore(&mut self) -> Option<Saved> {
+    pub fn restore(&self) -> Option<Saved> {
         if !self.is_kept() {
             return None;
         }
@@ -120,57 +147,74 @@ impl CountsFile {
         }
     }
 
-    /// Saves the counts every 5 seconds, or less often if it takes long, whenever something was
-    /// admitted since. Ends only if counts are not kept. May be dropped at any time.
+    /// Saves the counts every 5 seconds, or less often if they are many or it takes long, whenever
+    /// something was admitted since. A file that another process had is taken over when that one
+    /// ends; what it saved is replaced then, because a limiter that runs takes nothing in. Never
+    /// ends. May be dropped at any time.
     pub async fn keep<L>(self: Arc<Self>, limiter: Arc<L>)
     where
         L: AsRef<Limiter> + Send + Sync + 'static,
     {
-        let mut next = Instant::now() + INTERVAL;
-        while self.is_kept() {
-            sleep_until(next).await;
+        let mut pause = INTERVAL;
+        loop {
+            sleep_until(Instant::now() + pause).await;
+            if !self.is_kept() && self.try_take().is_ok() {
+                warn(&Changed { file: &self, text: "counts are kept from now on." });
+            }
             let began = Instant::now();
-            Arc::clone(&self).save_now(Arc::clone(&limiter)).await;
-            next = Instant::now() + rest(began.elapsed());
+            let bytes = Arc::clone(&self).save_aside(Arc::clone(&limiter)).await;
+            pause = rest(began.elapsed(), bytes);
         }
     }
 
-    /// Saves the counts now, if something was admitted since they were saved. At the end: after
-    /// the last request, and after [`Limiter::drain`].
+    /// Saves the counts now, if something was admitted since they were saved, and also if other
+    /// regions know this process and it has not saved as whom. At the start, before they do, and
+    /// at the end: after the last request, and after [`Limiter::drain`].
     pub async fn save_now<L>(self: Arc<Self>, limiter: Arc<L>)
     where
         L: AsRef<Limiter> + Send + Sync + 'static,
     {
-        // On a thread that may wait for the disk. If this is dropped, the save goes on.
-        let _ = spawn_blocking(move || self.save(limiter.as_ref().as_ref())).await;
+        self.save_aside(limiter).await;
     }
 
-    /// Saves the counts and waits for the disk.
-    fn save(&self, limiter: &Limiter) {
+    /// Saves on a thread that may wait for the disk. If this is dropped, the save goes on. Says
+    /// how many bytes were written.
+    async fn save_aside<L>(self: Arc<Self>, limiter: Arc<L>) -> u64
+    where
+        L: AsRef<Limiter> + Send + Sync + 'static,
+    {
+        spawn_blocking(move || self.save(limiter.as_ref().as_ref())).await.unwrap_or(0)
+    }
+
+    /// Saves the counts and waits for the disk. Says how many bytes were written.
+    fn save(&self, limiter: &Limiter) -> u64 {
         // Held throughout: of two who save, one waits.
         let mut state = self.lock_state();
         // Before anything is read: what is admitted meanwhile is saved the next time.
         let admitted = limiter.counts().admitted_local;
-        if !self.is_kept() || !limiter.is_saved_here() || admitted == state.admitted {
-            return;
+        let is_news = admitted != state.admitted || (state.saves == 0 && limiter.has_identity());
+        if !self.is_kept() || !limiter.is_saved_here() || !is_news {
+            return 0;
         }
         let written = self.write(limiter);
         if let Some(text) = state.note(admitted, &written) {
             warn(&Changed { file: self, text: &text });
         }
+        written.unwrap_or(0)
     }
 
-    /// Replaces the file as a whole.
-    fn write(&self, limiter: &Limiter) -> io::Result<SavedCounts> {
+    /// Replaces the file as a whole. Says how long it is.
+    fn write(&self, limiter: &Limiter) -> io::Result<u64> {
         let (path, new) = (self.path(), self.directory.join(format!("{}.bin.new", self.stem)));
         let mut out = BufWriter::with_capacity(BUFFER, File::create(&new)?);
-        let counts = limiter.save(&mut out)?;
+        limiter.save(&mut out)?;
         let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
         // On the disk before it gets its name, or a power cut leaves an empty file of that name.
         file.sync_all()?;
+        let bytes = file.metadata()?.len();
         fs::rename(&new, &path)?;
         File::open(&self.directory)?.sync_all()?;
-        Ok(counts)
+        Ok(bytes)
     }
 
     fn lock_state(&self) -> MutexGuard<'_, State> {
@@ -180,7 +224,7 @@ impl CountsFile {
 
 impl State {
     /// Notes what came of a save, and what is to be said of it: only what is new.
-    fn note(&mut self, admitted: u64, written: &io::Result<SavedCounts>) -> Option<String> {
+    fn note(&mut self, admitted: u64, written: &io::Result<u64>) -> Option<String> {
         let failed = written.is_err();
         let changed = std::mem::replace(&mut self.failed, failed) != failed;
         match written {
@@ -196,8 +240,9 @@ impl State {
 }
 
 /// How long it is until the next save.
-fn rest(took: Duration) -> Duration {
-    took.saturating_mul(REST_SHARE).max(INTERVAL)
+fn rest(took: Duration, bytes: u64) -> Duration {
+    let worn = Duration::from_millis(bytes.saturating_mul(1_000) / BYTES_PER_SECOND);
+    took.saturating_mul(REST_SHARE).max(worn).max(INTERVAL)
 }
 
 /// What the files of a region are called: its name, but for what a file system may not like.
@@ -233,6 +278,18 @@ impl fmt::Display for NotKept<'_> {
         let path = self.file.path();
         writeln!(f, "warning: counts are not kept in {}: {}.", path.display(), self.why)?;
         writeln!(f, "  Requests are answered all the same; a restart forgets what was admitted.")
+    }
+}
+
+/// The file is another's, for now.
+struct Waiting<'a> {
+    file: &'a CountsFile,
+}
+
+impl fmt::Display for Waiting<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (path, seconds) = (self.file.path(), TAKE_DEADLINE.as_secs());
+        writeln!(f, "waiting {seconds} s at most for the process that has {}.", path.display())
     }
 }
 

@@ -36,7 +36,7 @@ mod tests;
 
 use json::{Array, Element};
 use parse::Errors;
-pub(crate) use parse::{COST, DURATION, LIMIT, Number};
+pub(crate) use parse::{COST, DURATION, LIMIT, Number, OVERRIDE_LIMIT, PAGE, PAGE_DEFAULT};
 
 /// Most field errors in one reply. A body of 1 MiB can hold a hundred thousand mistakes, and nobody
 /// reads more than a few.
@@ -85,6 +85,88 @@ impl<'a> Item<'a> {
     }
 }
 
+/// What an override is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target<'a> {
+    /// Where: a name or an id.
+    pub namespace: Part<'a>,
+    /// Who, or a pattern.
+    pub identifier: Part<'a>,
+}
+
+/// What an override says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting<'a> {
+    /// Of whom.
+    pub target: Target<'a>,
+    /// How much a window may hold; 0 blocks.
+    pub limit: Limit,
+    /// How long the window is.
+    pub window: Window,
+}
+
+/// Which overrides are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listing<'a> {
+    /// Of which namespace: a name or an id.
+    pub namespace: Part<'a>,
+    /// How many.
+    pub limit: Option<u64>,
+    /// From where on.
+    pub cursor: Option<&'a str>,
+}
+
+/// The body of an operation on overrides, or of one that looks into counts: one object.
+#[derive(Debug, PartialEq)]
+pub struct ControlBody<'a>(Element<'a>);
+
+impl<'a> ControlBody<'a> {
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// [`Undecodable`] if it is not JSON.
+    pub fn read(body: &'a [u8]) -> Result<Self, Undecodable> {
+        json::element(body).map(Self)
+    }
+
+    /// A namespace and an identifier.
+    ///
+    /// # Errors
+    /// What is wrong with the fields.
+    pub fn target(&self) -> Result<Target<'_>, Vec<FieldError>> {
+        judged(|errors| parse::target(&self.0, errors))
+    }
+
+    /// The same with a limit and a duration.
+    ///
+    /// # Errors
+    /// What is wrong with the fields.
+    pub fn setting(&self) -> Result<Setting<'_>, Vec<FieldError>> {
+        judged(|errors| parse::setting(&self.0, errors))
+    }
+
+    /// A namespace, and where to begin.
+    ///
+    /// # Errors
+    /// What is wrong with the fields.
+    pub fn listing(&self) -> Result<Listing<'_>, Vec<FieldError>> {
+        judged(|errors| parse::listing(&self.0, errors))
+    }
+
+    /// A namespace, an identifier and a duration.
+    ///
+    /// # Errors
+    /// What is wrong with the fields.
+    pub fn subject(&self) -> Result<(Target<'_>, Window), Vec<FieldError>> {
+        judged(|errors| parse::subject(&self.0, errors))
+    }
+}
+
+fn judged<T>(parse: impl FnOnce(&mut Errors) -> Option<T>) -> Result<T, Vec<FieldError>> {
+    let mut errors = Errors::default();
+    parse(&mut errors).ok_or_else(|| errors.into_list())
+}
+
 /// The body of `ratelimit.limit`: one object.
 #[derive(Debug, PartialEq)]
 pub struct LimitBody<'a>(Element<'a>);
@@ -103,9 +185,7 @@ impl<'a> LimitBody<'a> {
     /// # Errors
     /// What is wrong with them: at least one error, at most [`ERRORS_MAX`].
     pub fn parse(&self) -> Result<Item<'_>, Vec<FieldError>> {
-        let mut errors = Errors::default();
-        let item = parse::item(&self.0, "body", &mut errors);
-        item.ok_or_else(|| errors.into_list())
+        judged(|errors| parse::item(&self.0, "body", errors))
     }
 }
 
@@ -127,8 +207,6 @@ impl<'a> MultiLimitBody<'a> {
     /// # Errors
     /// What is wrong with them: at least one error, at most [`ERRORS_MAX`].
     pub fn parse(&self) -> Result<Vec<Item<'_>>, Vec<FieldError>> {
-        let mut errors = Errors::default();
-        let items = parse::items(&self.0, &mut errors);
-        items.ok_or_else(|| errors.into_list())
+        judged(|errors| parse::items(&self.0, errors))
     }
 }

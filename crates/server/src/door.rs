@@ -1,60 +1,116 @@
 //! One request from its arrival to its reply.
 //!
-//! The order is the contract's: route, body, schema, key, check. So a bad body is reported before
-//! a bad key, and nothing is counted unless all of it is in order. The key is looked at earlier,
-//! silently, so that strangers do not wait where callers with the key do.
+//! The order is the contract's: route, body, schema, key, the workspace's own limit, operation. So
+//! a bad body is reported before a bad key, and nothing is counted unless all of it is in order.
+//! The key is looked at earlier, silently, so that strangers do not wait where callers with a key
+//! do.
+
+mod decide;
+mod look;
+mod once;
+mod overrides;
+mod route;
+mod throttle;
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use hyper::Request;
 use hyper::body::Body;
 use hyper::http::request::Parts;
-use hyper::{Method, Request};
-use tidegate::{Batch, Limiter, Part};
+use tidegate::Limiter;
 
-use crate::auth::RootKey;
+use crate::auth::Caller;
 use crate::body::{Bodies, Sender};
-use crate::decode::{FieldError, LimitBody, MultiLimitBody, Undecodable};
+use crate::control::{Control, Key};
+use crate::decode::{ControlBody, LimitBody, MultiLimitBody};
+use crate::idempotency::{Idempotency, Scope};
 use crate::problem::Problem;
 use crate::reply::{self, Reply};
 use crate::request_id::RequestIds;
+use route::{Operation, Route, route};
+use throttle::Throttled;
 
 #[cfg(test)]
-mod tests;
-
-const LIMIT_PATH: &str = "/v2/ratelimit.limit";
-const MULTI_LIMIT_PATH: &str = "/v2/ratelimit.multiLimit";
+pub(crate) mod tests;
 
 /// Answers requests.
 #[derive(Debug)]
 pub struct Door {
-    limiter: Limiter,
+    limiter: Arc<Limiter>,
     /// Whether the limiter shares its limits; then every answer says how well it knew them.
     in_region: bool,
-    root_key: RootKey,
+    control: Arc<Control>,
+    idempotency: Idempotency,
     request_ids: RequestIds,
     bodies: Bodies,
     refused: AtomicU64,
 }
 
-enum Operation {
-    Limit,
-    MultiLimit,
+impl AsRef<Limiter> for Door {
+    fn as_ref(&self) -> &Limiter {
+        &self.limiter
+    }
+}
+
+/// A request that has arrived. What it asks is not known yet, nor whether it may.
+struct Incoming<'a> {
+    head: &'a Parts,
+    request_id: &'a str,
+    told: &'a Told,
+}
+
+/// A call by someone who may call.
+struct Call<'a> {
+    caller: Caller,
+    head: &'a Parts,
+    request_id: &'a str,
+    told: &'a Told,
+}
+
+/// What every reply to a request says in its head, whatever comes of it.
+#[derive(Default)]
+struct Told {
+    throttled: OnceLock<Throttled>,
+    /// How far the promise goes that the call is charged once, and whether it was before.
+    once: OnceLock<(Scope, bool)>,
+}
+
+impl Told {
+    fn mark(&self, reply: &mut Reply) {
+        if let Some(throttled) = self.throttled.get() {
+            throttled.mark(reply.headers_mut());
+        }
+        if let Some((scope, replayed)) = self.once.get() {
+            scope.mark(reply.headers_mut(), *replayed);
+        }
+    }
 }
 
 impl Door {
-    /// A door to `limiter` for whoever has the key.
+    /// A door to `limiter` for those whom `control` knows.
     #[must_use]
-    pub fn new(limiter: Limiter, root_key: RootKey, request_ids: RequestIds) -> Self {
+    pub(crate) fn new(
+        limiter: Arc<Limiter>,
+        control: Arc<Control>,
+        idempotency: Idempotency,
+        request_ids: RequestIds,
+    ) -> Self {
         let in_region = limiter.region_counts().is_some();
         let (bodies, refused) = (Bodies::new(), AtomicU64::new(0));
-        Self { limiter, in_region, root_key, request_ids, bodies, refused }
+        Self { limiter, in_region, control, idempotency, request_ids, bodies, refused }
     }
 
     /// What the door leads to.
     #[must_use]
-    pub const fn limiter(&self) -> &Limiter {
+    pub fn limiter(&self) -> &Limiter {
         &self.limiter
+    }
+
+    /// Takes one bounded step of forgetting calls that were answered long ago.
+    pub(crate) fn sweep(&self) {
+        self.idempotency.sweep();
     }
 
     /// How many requests had no answer, because something was wrong with them.
@@ -64,78 +120,146 @@ impl Door {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Answers one request.
+    /// Answers one request of nobody in particular.
+    #[cfg(test)]
     pub(crate) async fn answer<B>(&self, request: Request<B>) -> Reply
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        self.answer_noting(request, || {}).await
+    }
+
+    /// Answers one request. Calls `note_key` as soon as it is seen that it has a valid key.
+    pub(crate) async fn answer_noting<B>(
+        &self,
+        request: Request<B>,
+        note_key: impl FnOnce(),
+    ) -> Reply
     where
         B: Body<Data = Bytes> + Unpin,
     {
         let request_id = self.request_ids.next_id();
         let (head, body) = request.into_parts();
-        self.handle(&head, body, &request_id).await.unwrap_or_else(|problem| {
+        let told = Told::default();
+        // Only the key is kept while the body is waited for. With the workspace all its settings
+        // of this moment would be.
+        let key = self.caller(&head).ok().map(|caller| caller.key);
+        if key.is_some() {
+            note_key();
+        }
+        let incoming = Incoming { head: &head, request_id: &request_id, told: &told };
+        let answered = self.handle(body, key.as_deref(), incoming).await;
+        let mut reply = answered.unwrap_or_else(|problem| {
             self.refused.fetch_add(1, Ordering::Relaxed);
             reply::problem(&request_id, &problem, &head.headers)
-        })
+        });
+        told.mark(&mut reply);
+        reply
     }
 
-    async fn handle<B>(&self, head: &Parts, body: B, request_id: &str) -> Result<Reply, Problem>
+    async fn handle<B>(
+        &self,
+        body: B,
+        key: Option<&Key>,
+        incoming: Incoming<'_>,
+    ) -> Result<Reply, Problem>
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let operation = route(&head.method, head.uri.path())?;
-        let workspace = self.root_key.authenticate(&head.headers);
-        let sender = if workspace.is_ok() { Sender::Known } else { Sender::Stranger };
+        let head = incoming.head;
+        let operation = match route(&head.method, head.uri.path())? {
+            Route::Document => return Ok(reply::document()),
+            Route::Call(operation) => operation,
+        };
+        let sender = match key {
+            Some(key) => Sender::Known(&key.workspace),
+            None => Sender::Stranger,
+        };
         let bytes = self.bodies.read(body, &head.headers, sender).await?;
-        self.decide(&operation, &bytes, workspace, request_id).await
+        self.operate(operation, &bytes, incoming).await
     }
 
-    /// Everything after the last byte has arrived: from here on nothing waits but, for some
-    /// milliseconds at most, for the region.
-    ///
-    /// # Cancel safety
-    /// A client that leaves while the region is asked has spent nothing.
-    async fn decide(
+    /// Everything after the last byte has arrived: what is asked, who asks, and the answer.
+    async fn operate(
         &self,
-        operation: &Operation,
+        operation: Operation,
         bytes: &[u8],
-        workspace: Result<Part<'static>, Problem>,
-        request_id: &str,
+        incoming: Incoming<'_>,
     ) -> Result<Reply, Problem> {
+        let not_json = |_| Problem::schema(operation.path(), Vec::new());
+        let wrong = |errors| Problem::schema(operation.path(), errors);
         match operation {
             Operation::Limit => {
-                let body = LimitBody::read(bytes).map_err(not_json(LIMIT_PATH))?;
-                let item = body.parse().map_err(wrong_fields(LIMIT_PATH))?;
-                let workspace = workspace?;
-                let answer = self.limiter.check(&item.request(workspace)).await;
-                Ok(reply::limit(request_id, &answer, self.in_region))
+                let body = LimitBody::read(bytes).map_err(not_json)?;
+                let item = body.parse().map_err(wrong)?;
+                let call = self.enter(incoming).await?;
+                let admitted = self.admit_one(&call.caller, &item).await?;
+                self.once(&call, operation, bytes, self.limit(&call, admitted)).await
             }
             Operation::MultiLimit => {
-                let body = MultiLimitBody::read(bytes).map_err(not_json(MULTI_LIMIT_PATH))?;
-                let items = body.parse().map_err(wrong_fields(MULTI_LIMIT_PATH))?;
-                let workspace = workspace?;
-                let requests: Vec<_> = items.iter().map(|item| item.request(workspace)).collect();
-                // The decoder has counted the items already.
-                let batch = Batch::new(&requests)
-                    .map_err(|_| Problem::schema(MULTI_LIMIT_PATH, Vec::new()))?;
-                let answer = self.limiter.check_all(&batch).await;
-                Ok(reply::multi_limit(request_id, &items, &answer, self.in_region))
+                let body = MultiLimitBody::read(bytes).map_err(not_json)?;
+                let items = body.parse().map_err(wrong)?;
+                let call = self.enter(incoming).await?;
+                let admitted = self.admit_all(&call.caller, &items).await?;
+                self.once(&call, operation, bytes, self.multi_limit(&call, admitted)).await
+            }
+            Operation::Explain => {
+                let body = LimitBody::read(bytes).map_err(not_json)?;
+                let item = body.parse().map_err(wrong)?;
+                self.explain(&self.enter(incoming).await?, &item)
+            }
+            control => {
+                let body = ControlBody::read(bytes).map_err(not_json)?;
+                self.operate_control(control, &body, incoming).await
             }
         }
     }
-}
 
-fn route(method: &Method, path: &str) -> Result<Operation, Problem> {
-    let operation = match path {
-        LIMIT_PATH => Operation::Limit,
-        MULTI_LIMIT_PATH => Operation::MultiLimit,
-        _ => return Err(Problem::path_not_found()),
-    };
-    if method == Method::POST { Ok(operation) } else { Err(Problem::method_not_allowed()) }
-}
+    async fn operate_control(
+        &self,
+        operation: Operation,
+        body: &ControlBody<'_>,
+        incoming: Incoming<'_>,
+    ) -> Result<Reply, Problem> {
+        let wrong = |errors| Problem::schema(operation.path(), errors);
+        match operation {
+            Operation::SetOverride => {
+                let setting = body.setting().map_err(wrong)?;
+                self.set_override(&self.enter(incoming).await?, &setting).await
+            }
+            Operation::ListOverrides => {
+                let listing = body.listing().map_err(wrong)?;
+                self.list_overrides(&self.enter(incoming).await?, &listing).await
+            }
+            Operation::DeleteOverride => {
+                let target = body.target().map_err(wrong)?;
+                self.delete_override(&self.enter(incoming).await?, &target).await
+            }
+            Operation::Inspect => {
+                let (target, window) = body.subject().map_err(wrong)?;
+                self.inspect(&self.enter(incoming).await?, &target, window).await
+            }
+            _ => {
+                let target = body.target().map_err(wrong)?;
+                self.get_override(&self.enter(incoming).await?, &target).await
+            }
+        }
+    }
 
-fn not_json(path: &str) -> impl Fn(Undecodable) -> Problem {
-    move |_| Problem::schema(path, Vec::new())
-}
+    fn caller(&self, head: &Parts) -> Result<Caller, Problem> {
+        Caller::of(&self.control.known(), &head.headers, self.control.unix_ms())
+    }
 
-fn wrong_fields(path: &str) -> impl Fn(Vec<FieldError>) -> Problem {
-    move |errors| Problem::schema(path, errors)
+    /// Lets a caller in who may call.
+    async fn enter<'a>(&self, incoming: Incoming<'a>) -> Result<Call<'a>, Problem> {
+        let Incoming { head, request_id, told } = incoming;
+        let caller = self.caller(head)?;
+        let throttled = self.throttle(&caller).await;
+        let is_exhausted = throttled.is_exhausted();
+        let _ = told.throttled.set(throttled);
+        if is_exhausted {
+            return Err(Problem::workspace_rate_limited());
+        }
+        Ok(Call { caller, head, request_id, told })
+    }
 }

@@ -120,6 +120,11 @@ impl Globe {
         Ok(Some(Self { database, name, regions_max: args.regions_max }))
     }
 
+    /// Where the regions meet.
+    pub(crate) fn database(&self) -> Arc<Database> {
+        Arc::clone(&self.database)
+    }
+
     /// Makes the limiter one of this region.
     pub(crate) fn join(&self, builder: Builder) -> Builder {
         let (name, regions_max) = (self.name.clone(), self.regions_max);

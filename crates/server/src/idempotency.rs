@@ -88,10 +88,13 @@ pub struct Call<'a> {
 pub struct Bounds {
     /// Memory for all calls.
     pub bytes_max: usize,
-    /// The part of it that one workspace may have.
+    /// The part of it that the calls of one workspace may have that are under way. Replies have
+    /// no such bound: when all is full, whoever holds most gives.
     pub workspace_bytes_max: usize,
     /// How long a reply is remembered.
     pub reply_life_ms: u64,
+    /// How long the region keeps a reply for which this process had to forget another.
+    pub brief_life_ms: u64,
     /// How long the region keeps the claim of a process that says nothing more.
     pub claim_life_ms: u64,
     /// The longest reply that is told to the region.
@@ -103,10 +106,12 @@ impl Default for Bounds {
         Self {
             // Some hundred thousand replies to single requests: 170 a second.
             bytes_max: 64 << 20,
-            // Two loud workspaces share it; a third takes from them.
+            // Two workspaces could fill it with calls that nobody can push out.
             workspace_bytes_max: 32 << 20,
             // Clients try again for some 10 seconds, queues for minutes.
             reply_life_ms: 600_000,
+            // Six times what clients try for. The store then holds a minute of calls, however many.
+            brief_life_ms: 60_000,
             // A hundred times what a decision takes. A crash blocks a key for no longer.
             claim_life_ms: 10_000,
             // Redis serves nobody else while it copies: a batch of a hundred has some 20 KiB.
@@ -240,7 +245,7 @@ impl Idempotency {
     }
 
     /// Gives back the memory of some replies whose time is over. To be called now and then: without
-    /// it the next call does it, for all there are.
+    /// it the next calls do it, each for a few.
     pub fn sweep(&self) {
         let now_ms = self.0.now_ms();
         self.0.memory().expire(now_ms, SWEEP_MAX);

@@ -2,9 +2,10 @@
 //!
 //! In the order a request meets them: `accept` (connections, time-outs, drain; `tls` if there is
 //! any), `health` (whether we live and are ready), `door` (routes and the order of processing),
-//! `body` (bytes, bounded), [`decode`] (bytes to requests), `auth` (who asks), and `reply` (answers
+//! `body` (bytes, bounded), [`decode`] (bytes to requests), `auth` (who asks), `control` (who
+//! there is and what they set), `idempotency` (calls that may be sent again), and `reply` (answers
 //! and problems to bytes). `serve` wires them up for the command line of `cli`, and `region` and
-//! `globe` say with whom limits are shared.
+//! `globe` say with whom limits are shared. `client` is the other side of the door.
 //!
 //! [`openapi`] describes all of it. Without the feature `serve` there are only these two:
 //! [`decode`] and its description.
@@ -18,16 +19,27 @@ mod body;
 #[cfg(feature = "serve")]
 pub mod cli;
 #[cfg(feature = "serve")]
+pub mod client;
+#[cfg(feature = "serve")]
+mod control;
+#[cfg(feature = "serve")]
+pub mod control_tools;
+#[cfg(feature = "serve")]
 pub mod counts_file;
 pub mod decode;
 #[cfg(feature = "serve")]
 pub mod door;
 #[cfg(feature = "serve")]
 pub mod globe;
-pub mod openapi;
 #[cfg(feature = "serve")]
 mod health;
+#[cfg(feature = "serve")]
 pub mod idempotency;
+#[cfg(feature = "serve")]
+pub mod ids;
+pub mod openapi;
+#[cfg(feature = "serve")]
+pub mod place;
 #[cfg(feature = "serve")]
 mod problem;
 #[cfg(feature = "serve")]

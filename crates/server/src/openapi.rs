@@ -20,7 +20,7 @@ mod schemas;
 #[cfg(test)]
 mod tests;
 
-use operations::{HEALTH, OPERATIONS, Operation, Probe};
+use operations::{HEALTH, OPERATIONS, Operation, Probe, Told};
 use refusals::Refusal;
 
 /// Made when it is first asked for.
@@ -89,8 +89,10 @@ fn described(operation: &Operation) -> Value {
     for refusal in operation.refusals {
         responses.insert(refusal.status.to_string(), refused(refusal));
     }
+    let parameters = if operation.once { json!([idempotency_key()]) } else { json!([]) };
     json!({
         "operationId": operation.id,
+        "parameters": parameters,
         "tags": [operation.tag],
         "summary": operation.summary,
         "description": operation.description,
@@ -102,14 +104,27 @@ fn described(operation: &Operation) -> Value {
     })
 }
 
+fn idempotency_key() -> Value {
+    json!({
+        "name": "Idempotency-Key",
+        "in": "header",
+        "required": false,
+        "description": "A call that is sent again with the same key is charged once and gets the \
+            same reply. `Idempotency-Scope` in the reply says who remembers it: this `node`, or \
+            the `region`.",
+        "schema": { "type": "string", "pattern": "^[!-~]+$", "minLength": 1, "maxLength": 255 },
+    })
+}
+
 fn answered(operation: &Operation) -> Value {
+    let capped = ["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"];
+    let once = ["Idempotency-Scope", "Idempotency-Replayed"];
+    let once = once.into_iter().filter(|_| operation.once);
+    let headers: Map<String, Value> =
+        capped.into_iter().chain(once).map(|name| (name.to_owned(), header(name))).collect();
     json!({
         "description": operation.answer,
-        "headers": {
-            "RateLimit-Limit": header("RateLimit-Limit"),
-            "RateLimit-Remaining": header("RateLimit-Remaining"),
-            "RateLimit-Reset": header("RateLimit-Reset"),
-        },
+        "headers": headers,
         "content": { "application/json": { "schema": reference(operation.reply) } },
     })
 }
@@ -131,8 +146,8 @@ fn probed(probe: &Probe) -> Value {
     let responses: Map<String, Value> = probe
         .statuses
         .iter()
-        .map(|(status, when)| {
-            let content = json!({ "application/json": { "schema": { "type": "object" } } });
+        .map(|Told { status, when, word }| {
+            let content = json!({ "application/json": { "schema": said(*word) } });
             (status.to_string(), json!({ "description": when, "content": content }))
         })
         .collect();
@@ -142,6 +157,16 @@ fn probed(probe: &Probe) -> Value {
         "summary": probe.summary,
         "security": [],
         "responses": responses,
+    })
+}
+
+/// What a probe replies.
+fn said(word: Option<&str>) -> Value {
+    let Some(word) = word else { return json!({ "type": "object" }) };
+    json!({
+        "type": "object",
+        "properties": { "status": { "type": "string", "const": word } },
+        "required": ["status"],
     })
 }
 
@@ -177,6 +202,15 @@ fn headers() -> Value {
         "RateLimit-Reset": {
             "description": "Whole seconds until the minute ends.",
             "schema": whole,
+        },
+        "Idempotency-Scope": {
+            "description": "Who remembers the reply, so that the call is charged once. Absent \
+                without `Idempotency-Key`.",
+            "schema": { "type": "string", "enum": ["node", "region"] },
+        },
+        "Idempotency-Replayed": {
+            "description": "This is the reply to an earlier call with the same key.",
+            "schema": { "type": "string", "const": "true" },
         },
         "Retry-After": {
             "description": "Whole seconds to wait.",

@@ -41,6 +41,11 @@ impl Region {
         Ok(Self { store, place, fingerprint: fingerprint(secret) })
     }
 
+    /// What its processes share.
+    pub(crate) fn store(&self) -> Arc<RedisStore> {
+        Arc::clone(&self.store)
+    }
+
     /// Makes the limiter one of this region.
     pub(crate) fn join(&self, builder: Builder) -> Builder {
         builder.region_tuned(Arc::clone(&self.store) as _, Tuning::default())

@@ -1,14 +1,20 @@
 //! Answers and problems as the contract writes them.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{ACCEPT, ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use hyper::header::{
+    ACCEPT, ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use hyper::{HeaderMap, Response, StatusCode};
 use serde::Serialize;
-use tidegate::{Answer, BatchAnswer, Denial, Source};
+use tidegate::{Answer, Denial, Source};
 
+use crate::control::overrides::Override;
 use crate::decode::{FieldError, Item};
-use crate::problem::Problem;
+use crate::openapi;
+use crate::problem::{Form, Problem};
 
 #[cfg(test)]
 mod tests;
@@ -31,16 +37,98 @@ struct Success<'a, D> {
     data: D,
 }
 
+/// One answer, as its caller hears of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Decided {
+    pub(crate) limit: u64,
+    pub(crate) remaining: u64,
+    pub(crate) reset: u64,
+    pub(crate) admitted: bool,
+    pub(crate) more: More,
+}
+
+/// What we say beyond the contract, but for the id of the override. Clients that do not know
+/// these ignore them.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct More {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) override_id: Option<String>,
+    /// Absent when it was admitted, and when the cost never fits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) retry_after_ms: Option<u64>,
+    /// Absent when it was the limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<&'static str>,
+    /// Absent when the namespace enforces its limits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) mode: Option<&'static str>,
+    /// It was admitted only because the namespace does not enforce.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) would_deny: Option<bool>,
+    #[serde(flatten)]
+    pub(crate) known: Option<Known>,
+}
+
+/// How well the counts were known. Absent for a process on its own.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Known {
+    pub(crate) source: &'static str,
+    pub(crate) age_ms: u64,
+    pub(crate) degraded: bool,
+}
+
+impl Decided {
+    /// What the limiter said.
+    pub(crate) fn of(answer: &Answer) -> Self {
+        let reason = match answer.denial() {
+            Some(Denial::Reserved) => Some("reserved"),
+            Some(Denial::Memory) => Some("memory"),
+            _ => None,
+        };
+        let retry_after_ms = if answer.admitted() { None } else { answer.retry_after_ms() };
+        Self {
+            limit: answer.limit(),
+            remaining: answer.remaining(),
+            reset: answer.reset_unix_ms(),
+            admitted: answer.admitted(),
+            more: More { retry_after_ms, reason, ..More::default() },
+        }
+    }
+}
+
+impl Known {
+    pub(crate) fn of(answer: &Answer) -> Self {
+        let source = match answer.source() {
+            Source::Region => "region",
+            _ => "local",
+        };
+        Self { source, age_ms: answer.age_ms(), degraded: answer.degraded() }
+    }
+}
+
+/// An answer, as the contract writes it.
 #[derive(Serialize)]
-struct Limited {
+pub(crate) struct Limited<'a> {
     limit: u64,
     remaining: u64,
     reset: u64,
     success: bool,
     #[serde(flatten)]
-    denied: Denied,
-    #[serde(flatten)]
-    known: Option<Known>,
+    more: &'a More,
+}
+
+impl<'a> Limited<'a> {
+    pub(crate) const fn of(decided: &'a Decided) -> Self {
+        Self {
+            limit: decided.limit,
+            remaining: decided.remaining,
+            reset: decided.reset,
+            success: decided.admitted,
+            more: &decided.more,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -58,53 +146,43 @@ struct LimitedItem<'a> {
     reset: u64,
     passed: bool,
     #[serde(flatten)]
-    denied: Denied,
-    #[serde(flatten)]
-    known: Option<Known>,
+    more: &'a More,
 }
 
-/// What we say of a denial beyond the contract. Clients that do not know these ignore them.
+/// An override, as it is listed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Denied {
-    /// Absent when the cost never fits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retry_after_ms: Option<u64>,
-    /// Absent when it was the limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'static str>,
+pub(crate) struct Overridden<'a> {
+    override_id: &'a str,
+    identifier: &'a str,
+    limit: u64,
+    duration: u64,
 }
 
-impl Denied {
-    fn of(answer: &Answer) -> Self {
-        let reason = match answer.denial() {
-            Some(Denial::Reserved) => Some("reserved"),
-            Some(Denial::Memory) => Some("memory"),
-            _ => None,
-        };
-        let retry_after_ms = if answer.admitted() { None } else { answer.retry_after_ms() };
-        Self { retry_after_ms, reason }
+impl<'a> Overridden<'a> {
+    pub(crate) fn of(one: &'a Override) -> Self {
+        Self {
+            override_id: &one.id,
+            identifier: &one.pattern,
+            limit: one.limit.get(),
+            duration: one.window.as_millis(),
+        }
     }
 }
 
-/// How well the counts of the region were known. Absent where there is none.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Known {
-    source: &'static str,
-    age_ms: u64,
-    degraded: bool,
+struct Pagination<'a> {
+    has_more: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<&'a str>,
 }
 
-impl Known {
-    fn of(answer: &Answer, in_region: bool) -> Option<Self> {
-        let source = match answer.source() {
-            Source::Region => "region",
-            _ => "local",
-        };
-        let (age_ms, degraded) = (answer.age_ms(), answer.degraded());
-        in_region.then_some(Self { source, age_ms, degraded })
-    }
+#[derive(Serialize)]
+struct Page<'a> {
+    meta: Meta<'a>,
+    data: Vec<Overridden<'a>>,
+    pagination: Pagination<'a>,
 }
 
 #[derive(Serialize)]
@@ -124,37 +202,61 @@ struct FailureError<'a> {
 }
 
 /// The answer to one request.
-pub(crate) fn limit(request_id: &str, answer: &Answer, in_region: bool) -> Reply {
-    let data = Limited {
-        limit: answer.limit(),
-        remaining: answer.remaining(),
-        reset: answer.reset_unix_ms(),
-        success: answer.admitted(),
-        denied: Denied::of(answer),
-        known: Known::of(answer, in_region),
-    };
-    success(request_id, data)
+pub(crate) fn limit(request_id: &str, decided: &Decided) -> Bytes {
+    bytes(&Success { meta: Meta { request_id }, data: Limited::of(decided) })
 }
 
 /// The answers to the items of a batch, in their order.
 pub(crate) fn multi_limit(
     request_id: &str,
     items: &[Item<'_>],
-    answer: &BatchAnswer,
-    in_region: bool,
-) -> Reply {
-    let limits = items.iter().zip(answer.items()).map(|(item, answer)| LimitedItem {
+    passed: bool,
+    decided: &[Decided],
+) -> Bytes {
+    let limits = items.iter().zip(decided).map(|(item, decided)| LimitedItem {
         namespace: item.namespace.as_str(),
         identifier: item.identifier.as_str(),
-        limit: answer.limit(),
-        remaining: answer.remaining(),
-        reset: answer.reset_unix_ms(),
-        passed: answer.admitted(),
-        denied: Denied::of(answer),
-        known: Known::of(answer, in_region),
+        limit: decided.limit,
+        remaining: decided.remaining,
+        reset: decided.reset,
+        passed: decided.admitted,
+        more: &decided.more,
     });
-    let data = MultiLimited { passed: answer.admitted(), limits: limits.collect() };
-    success(request_id, data)
+    let data = MultiLimited { passed, limits: limits.collect() };
+    bytes(&Success { meta: Meta { request_id }, data })
+}
+
+/// An override was set.
+pub(crate) fn override_set(request_id: &str, override_id: &str) -> Reply {
+    success_of(request_id, serde_json::json!({ "overrideId": override_id }))
+}
+
+/// An override.
+pub(crate) fn override_found(request_id: &str, one: &Override) -> Reply {
+    success_of(request_id, Overridden::of(one))
+}
+
+/// Some overrides, and the id of the next.
+pub(crate) fn overrides(request_id: &str, page: &[Arc<Override>], next: Option<&str>) -> Reply {
+    let meta = Meta { request_id };
+    let data = page.iter().map(|one| Overridden::of(one)).collect();
+    let pagination = Pagination { has_more: next.is_some(), cursor: next };
+    encoded(&Page { meta, data, pagination }, JSON)
+}
+
+/// It is done, and there is nothing to say.
+pub(crate) fn done(request_id: &str) -> Reply {
+    success_of(request_id, serde_json::Map::new())
+}
+
+/// What there is, for machines.
+pub(crate) fn document() -> Reply {
+    sent(Bytes::from_static(openapi::document().as_bytes()), JSON)
+}
+
+/// An answer that is written already.
+pub(crate) fn json(body: Bytes) -> Reply {
+    sent(body, JSON)
 }
 
 /// Why there is no answer.
@@ -169,31 +271,44 @@ pub(crate) fn problem(request_id: &str, problem: &Problem, headers: &HeaderMap) 
             errors: problem.errors.as_deref(),
         },
     };
-    let negotiated = !problem.plain_json && accepts_problem_json(headers);
-    let mut reply = encoded(&failure, if negotiated { PROBLEM_JSON } else { JSON });
+    let as_problem = match problem.form {
+        Form::Json => false,
+        Form::Problem => true,
+        Form::Asked => accepts_problem_json(headers),
+    };
+    let mut reply = encoded(&failure, if as_problem { PROBLEM_JSON } else { JSON });
     *reply.status_mut() = problem.status;
     let headers = reply.headers_mut();
-    match problem.status {
-        StatusCode::METHOD_NOT_ALLOWED => headers.insert(ALLOW, HeaderValue::from_static("POST")),
-        StatusCode::UNAUTHORIZED => {
-            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
-        }
-        _ => None,
-    };
+    if problem.status == StatusCode::UNAUTHORIZED {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if let Some(method) = problem.allowed {
+        headers.insert(ALLOW, HeaderValue::from_static(method));
+    }
+    if let Some(seconds) = problem.retry_after {
+        headers.insert(RETRY_AFTER, HeaderValue::from_static(seconds));
+    }
     if problem.close {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     reply
 }
 
-fn success<D: Serialize>(request_id: &str, data: D) -> Reply {
+pub(crate) fn success_of<D: Serialize>(request_id: &str, data: D) -> Reply {
     encoded(&Success { meta: Meta { request_id }, data }, JSON)
 }
 
 fn encoded(body: &impl Serialize, content_type: HeaderValue) -> Reply {
+    sent(bytes(body), content_type)
+}
+
+fn bytes(body: &impl Serialize) -> Bytes {
     // Strings and integers can always be encoded.
-    let bytes = serde_json::to_vec(body).unwrap_or_default();
-    let mut reply = Response::new(Full::new(Bytes::from(bytes)));
+    Bytes::from(serde_json::to_vec(body).unwrap_or_default())
+}
+
+fn sent(body: Bytes, content_type: HeaderValue) -> Reply {
+    let mut reply = Response::new(Full::new(body));
     reply.headers_mut().insert(CONTENT_TYPE, content_type);
     reply
 }

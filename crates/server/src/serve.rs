@@ -1,40 +1,48 @@
 //! `tidegate serve`: builds what is needed, says so, serves, and ends cleanly.
 
+mod keys;
+mod welcome;
+
 use std::fmt;
 use std::io::{self, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
 use tidegate::redis::ConfigError;
-use tidegate::{Drained, Limiter, Part};
+use tidegate::{Clock, Drained, GlobalError, Limiter, Saved, SystemClock};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-use crate::accept::Entrance;
-use crate::auth::RootKey;
-use crate::cli::{DEVELOPMENT_KEY, ServeArgs};
+use crate::accept::{Connections, Entrance};
+use crate::cli::ServeArgs;
+use crate::control::Control;
+use crate::counts_file::CountsFile;
 use crate::door::Door;
-use crate::globe::{Globe, StartError};
+use crate::globe::{Database, Globe, GlobeError, StartError};
+use crate::idempotency::Idempotency;
+use crate::place::{self, PlaceError};
 use crate::region::Region;
 use crate::request_id::RequestIds;
 use crate::signals::Signals;
 use crate::tls::TlsError;
+use keys::{KeyNews, Opened};
+use welcome::{Farewell, Welcome};
 
 #[cfg(test)]
 mod tests;
 mod wire;
-
-/// The workspace of the one key there is.
-pub(crate) const WORKSPACE: &str = "ws_dev";
 
 /// How long requests in flight may take to finish once the process was asked to end, and how long
 /// they and the record of what was admitted may take together. Supervisors commonly kill after ten
 /// seconds.
 const REQUESTS_DEADLINE: Duration = Duration::from_secs(5);
 const END_DEADLINE: Duration = Duration::from_secs(8);
+/// How long counts may take to be saved after that.
+const SAVE_DEADLINE: Duration = Duration::from_millis(1_500);
 
 const _: () = assert!(REQUESTS_DEADLINE.as_secs() < END_DEADLINE.as_secs());
 
@@ -50,13 +58,24 @@ pub enum ServeError {
     /// The root key cannot be sent in a header. The key itself is not repeated: it is a secret.
     #[error("the root key (TIDEGATE_ROOT_KEY or --root-key) {0}")]
     InvalidKey(&'static str),
-    /// The key that everybody knows must not open a door that everybody can reach.
+    /// There is nobody who could call.
     #[error(
-        "{0} can be reached by other machines, and the root key `{DEVELOPMENT_KEY}` is known to \
-         everyone.\nSet your own in TIDEGATE_ROOT_KEY (for example from `openssl rand -hex 32`), \
-         or listen on 127.0.0.1."
+        "there is no root key in {0} yet.\nMake one with `tidegate key create`, or give one in \
+         TIDEGATE_ROOT_KEY."
     )]
-    DevelopmentKeyExposed(SocketAddr),
+    NoKey(String),
+    /// No place for the data.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// Not the address of a database.
+    #[error("the database of keys and overrides (TIDEGATE_DATABASE or --database): {0}.")]
+    InvalidDatabase(GlobeError),
+    /// The database of keys and overrides does not answer.
+    #[error(
+        "{0}: {1}.\nWithout its keys nobody could call. A server that is given one in \
+         TIDEGATE_ROOT_KEY starts all the same."
+    )]
+    Database(String, GlobalError),
     /// Keys must not cross a network in clear text by accident.
     #[error(
         "{0} can be reached by other machines, and without TLS they would send their keys in \
@@ -106,7 +125,10 @@ impl ServeError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::InvalidKey(_)
-            | Self::DevelopmentKeyExposed(_)
+            | Self::NoKey(_)
+            | Self::Place(_)
+            | Self::InvalidDatabase(_)
+            | Self::Database(_, GlobalError::Schema(_))
             | Self::PlainHttpExposed(_)
             | Self::Tls(_)
             | Self::InvalidRedis(_)
@@ -122,22 +144,20 @@ impl ServeError {
 /// # Errors
 /// [`ServeError`], if it cannot begin. Nothing that happens later is an error.
 pub fn serve(args: &ServeArgs) -> Result<(), ServeError> {
-    check_key(args)?;
-    wire::check(args)?;
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run(args))
-}
-
-fn check_key(args: &ServeArgs) -> Result<(), ServeError> {
     args.check_key().map_err(ServeError::InvalidKey)?;
-    if args.has_development_key() && !args.listen.ip().is_loopback() {
-        return Err(ServeError::DevelopmentKeyExposed(args.listen));
-    }
-    Ok(())
+    wire::check(args)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let served = runtime.block_on(run(args));
+    // What hangs, a disk or a look-up of a name, must not keep the process from ending.
+    runtime.shutdown_background();
+    served
 }
 
 async fn run(args: &ServeArgs) -> Result<(), ServeError> {
     let tls = wire::tls(&args.transport)?;
     let limits = wire::limits(&args.transport);
+    // Before anything is made that could not be shown: the first key is.
+    let listener = wire::listen(args.listen)?;
     let secret = args.fleet_secret_bytes().map_err(ServeError::InvalidFleetSecret)?;
     let region = args.redis.as_deref().map(|url| Region::parse(url, secret)).transpose()?;
     let globe = Globe::parse(args)?;
@@ -145,41 +165,85 @@ async fn run(args: &ServeArgs) -> Result<(), ServeError> {
         globe.check().await?;
     }
     let shared = Shared { region, globe };
-    let door = Arc::new(door(args, &shared)?);
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let opened = Opened::new(args, database(args, &shared)?, Arc::clone(&clock)).await?;
+    let made = Made { clock, control: Arc::clone(&opened.control), restored: None };
+    let (door, counts) = door_with_counts(args, &shared, made).await?;
+    let served = Served { door, counts, shared };
     // Caught before anyone is told that we run: whoever reads the address may ask us to end.
     let mut signals = Signals::catch()?;
-    let listener = wire::listen(args.listen)?;
-    if let Some(globe) = &shared.globe {
-        globe.confirm(door.limiter()).await?;
+    if let Some(globe) = &served.shared.globe {
+        globe.confirm(served.door.limiter()).await?;
     }
-    let address = listener.local_addr()?;
-    let key_in_environment = args.has_key_in_environment();
-    let subjects_max = door.limiter().subjects_max();
-    say(&Welcome { address, args, shared: &shared, key_in_environment, subjects_max });
-    let looks = shared.look(&door);
-
-    let sweeper = tokio::spawn(sweep(Arc::clone(&door)));
-    let mut entrance = Entrance::new(listener, Arc::clone(&door), limits, tls);
+    say(&Welcome {
+        address: listener.local_addr()?,
+        encrypted: args.transport.tls_cert.is_some(),
+        memory: args.memory,
+        subjects_max: served.door.limiter().subjects_max(),
+        settings: &opened.place(&served.shared),
+        shared: &served.shared,
+        key: &opened.key_news(args).await?,
+    });
+    let mut entrance = Entrance::new(listener, Arc::clone(&served.door), limits, tls);
+    let work = served.work(opened);
     entrance.accept_until(signals.next()).await;
-    let mut hurried = wire::retire(&mut entrance, args.transport.retire_for, &mut signals).await;
-    let connections = entrance.stop();
-    if !hurried {
-        let first = match shared.is_alone() {
-            true => "requests in flight are finished first",
-            false => "requests in flight are finished and what was admitted is recorded first",
-        };
-        say(&format_args!("\nstopping; {first} (Ctrl-C again ends it at once)"));
-    }
-    let end = Instant::now() + END_DEADLINE;
-    let patience = if hurried { Duration::ZERO } else { REQUESTS_DEADLINE };
-    let enough = async { hurried |= timeout(patience, signals.next()).await.is_ok() };
-    let open = connections.drain(enough).await;
-    sweeper.abort();
-    looks.iter().for_each(JoinHandle::abort);
-    let end = if hurried { Instant::now() } else { end };
-    let drained = drain(door.limiter(), end, &mut signals).await;
-    say(&Farewell { door: &door, open, shared: &shared, drained });
+    let hurried = wire::retire(&mut entrance, args.transport.retire_for, &mut signals).await;
+    served.end(entrance.stop(), work, hurried, &mut signals).await;
     Ok(())
+}
+
+/// A server that serves.
+struct Served {
+    door: Arc<Door>,
+    counts: Option<Arc<CountsFile>>,
+    shared: Shared,
+}
+
+impl Served {
+    /// Begins what goes on beside requests.
+    fn work(&self, opened: Opened) -> Vec<JoinHandle<()>> {
+        let mut work = self.shared.look(&self.door);
+        work.push(tokio::spawn(opened.keep()));
+        work.push(tokio::spawn(sweep(Arc::clone(&self.door))));
+        if let Some(counts) = &self.counts {
+            work.push(tokio::spawn(Arc::clone(counts).keep(Arc::clone(&self.door))));
+        }
+        work
+    }
+
+    /// Finishes what is in flight, records and keeps what was admitted, and says so.
+    async fn end(
+        self,
+        connections: Connections,
+        work: Vec<JoinHandle<()>>,
+        mut hurried: bool,
+        signals: &mut Signals,
+    ) {
+        if !hurried {
+            let first = match self.shared.is_alone() {
+                true => "requests in flight are finished first",
+                false => "requests in flight are finished and what was admitted is recorded first",
+            };
+            say(&format_args!("\nstopping; {first} (Ctrl-C again ends it at once)"));
+        }
+        let end = Instant::now() + END_DEADLINE;
+        let patience = if hurried { Duration::ZERO } else { REQUESTS_DEADLINE };
+        let enough = async { hurried |= timeout(patience, signals.next()).await.is_ok() };
+        let open = connections.drain(enough).await;
+        work.iter().for_each(JoinHandle::abort);
+        let end = if hurried { Instant::now() } else { end };
+        let drained = drain(self.door.limiter(), end, signals).await;
+        if let Some(counts) = &self.counts {
+            let saved = Arc::clone(counts).save_now(Arc::clone(&self.door));
+            // A disk that hangs is not waited for: then the counts are those of seconds ago.
+            let saved = timeout(SAVE_DEADLINE, saved);
+            tokio::select! {
+                _ = saved => {}
+                () = signals.next() => {}
+            }
+        }
+        say(&Farewell { door: &self.door, open, shared: &self.shared, drained });
+    }
 }
 
 /// With whom limits are shared.
@@ -214,10 +278,39 @@ async fn drain(limiter: &Limiter, end: Instant, signals: &mut Signals) -> Draine
     }
 }
 
-fn door(args: &ServeArgs, shared: &Shared) -> Result<Door, ServeError> {
+/// What a door is made of, beside what it is shared with.
+struct Made {
+    clock: Arc<dyn Clock>,
+    control: Arc<Control>,
+    restored: Option<Saved>,
+}
+
+/// The door, and the file that its counts are kept in, if they are.
+async fn door_with_counts(
+    args: &ServeArgs,
+    shared: &Shared,
+    made: Made,
+) -> Result<(Arc<Door>, Option<Arc<CountsFile>>), ServeError> {
+    let counts = counts_file(args, shared).await?;
+    let restored = counts.as_ref().and_then(|counts| counts.restore());
+    let door = Arc::new(door(args, shared, Made { restored, ..made })?);
+    if let Some(counts) = &counts {
+        // Who it is, before others know of it: if it is killed, its name is its own all the same.
+        Arc::clone(counts).save_now(Arc::clone(&door)).await;
+    }
+    Ok((door, counts))
+}
+
+fn door(args: &ServeArgs, shared: &Shared, made: Made) -> Result<Door, ServeError> {
+    let Made { clock, control, restored } = made;
     let mut builder = Limiter::builder().memory_budget_bytes(args.memory);
-    if let Some(secret) = args.fleet_secret_bytes().map_err(ServeError::InvalidFleetSecret)? {
+    builder = builder.clock(Arc::clone(&clock));
+    let secret = args.fleet_secret_bytes().map_err(ServeError::InvalidFleetSecret)?;
+    if let Some(secret) = secret {
         builder = builder.fleet_secret(secret);
+    }
+    if let Some(saved) = restored {
+        builder = builder.restore(saved);
     }
     if let Some(region) = &shared.region {
         builder = region.join(builder);
@@ -225,9 +318,58 @@ fn door(args: &ServeArgs, shared: &Shared) -> Result<Door, ServeError> {
     if let Some(globe) = &shared.globe {
         builder = globe.join(builder);
     }
-    let workspace = Part::new(WORKSPACE).map_err(io::Error::other)?;
+    let seed = getrandom::u64().map_err(io::Error::other)?;
+    let mut idempotency = Idempotency::new(clock, secret, seed);
+    if let Some(region) = &shared.region {
+        idempotency = idempotency.region(region.store());
+    }
     let request_ids = RequestIds::new(getrandom::u64().map_err(io::Error::other)?);
-    Ok(Door::new(builder.build()?, RootKey::new(args.root_key.clone(), workspace), request_ids))
+    Ok(Door::new(Arc::new(builder.build()?), control, idempotency, request_ids))
+}
+
+/// Where the counts of a process on its own outlive it. With Redis, the region remembers.
+async fn counts_file(
+    args: &ServeArgs,
+    shared: &Shared,
+) -> Result<Option<Arc<CountsFile>>, ServeError> {
+    if shared.region.is_some() {
+        return Ok(None);
+    }
+    let region = shared.globe.as_ref().map(|globe| globe.name.as_str());
+    let secret = args.fleet_secret_bytes().map_err(ServeError::InvalidFleetSecret)?;
+    let directory = match data_dir(args) {
+        Ok(directory) => directory,
+        // The settings are elsewhere: this is no reason not to serve.
+        Err(why) => {
+            let mut out = io::stderr().lock();
+            let _ = writeln!(out, "warning: counts are not kept over a restart: {why}");
+            return Ok(None);
+        }
+    };
+    let counts = CountsFile::new(&directory, region, secret);
+    counts.take().await;
+    Ok(Some(Arc::new(counts)))
+}
+
+/// The data directory, made if it is missing.
+fn data_dir(args: &ServeArgs) -> Result<PathBuf, ServeError> {
+    let directory = place::data_dir(args.place.data.as_deref())?;
+    place::make(&directory)?;
+    Ok(directory)
+}
+
+/// Where keys, namespaces and overrides are: where it was said, or where regions meet, or in a
+/// file of this user's.
+fn database(args: &ServeArgs, shared: &Shared) -> Result<Arc<Database>, ServeError> {
+    if let Some(url) = &args.place.database {
+        return Ok(Arc::new(Database::parse(url).map_err(ServeError::InvalidDatabase)?));
+    }
+    if let Some(globe) = &shared.globe {
+        return Ok(globe.database());
+    }
+    let directory = data_dir(args)?;
+    let url = place::database_url(&directory);
+    Ok(Arc::new(Database::parse(&url).map_err(ServeError::InvalidDatabase)?))
 }
 
 /// Gives memory back, a little at a time.
@@ -240,6 +382,7 @@ async fn sweep(door: Arc<Door>) {
         for _ in 0..SWEEP_STEPS {
             door.limiter().sweep();
         }
+        door.sweep();
     }
 }
 
@@ -249,124 +392,4 @@ fn say(text: &dyn fmt::Display) {
     let _ = writeln!(out, "{text}");
     // Whoever reads us through a pipe waits for the address.
     let _ = out.flush();
-}
-
-struct Welcome<'a> {
-    address: SocketAddr,
-    args: &'a ServeArgs,
-    shared: &'a Shared,
-    key_in_environment: bool,
-    subjects_max: usize,
-}
-
-impl fmt::Display for Welcome<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = if self.args.transport.tls_cert.is_some() { "https" } else { "http" };
-        let url = format!("{scheme}://{}", reachable(self.address));
-        let (memory_mib, subjects) = (self.args.memory >> 20, grouped(self.subjects_max));
-        // A secret does not belong on a screen or into a log.
-        let (key, header) = if self.args.has_development_key() {
-            (
-                format!("{DEVELOPMENT_KEY} (known to everyone: for this machine only)"),
-                format!("'Authorization: Bearer {DEVELOPMENT_KEY}'"),
-            )
-        } else {
-            (
-                "as given; the line below takes it from TIDEGATE_ROOT_KEY".to_owned(),
-                "\"Authorization: Bearer $TIDEGATE_ROOT_KEY\"".to_owned(),
-            )
-        };
-        let has_to_be_set = !self.args.has_development_key() && !self.key_in_environment;
-        let body = r#"{"namespace":"demo","identifier":"you","limit":3,"duration":60000}"#;
-        writeln!(f, "tidegate {} listens on {url}\n", env!("CARGO_PKG_VERSION"))?;
-        writeln!(f, "  memory    {memory_mib} MiB, about {subjects} subjects")?;
-        write!(f, "{}", self.shared)?;
-        writeln!(f, "  root key  {key}\n")?;
-        writeln!(f, "Try it; of four in a minute the last is denied:\n")?;
-        if has_to_be_set {
-            writeln!(f, "  export TIDEGATE_ROOT_KEY=<your key>")?;
-        }
-        writeln!(f, "  curl -sw '\\n' {url}/v2/ratelimit.limit -H {header} -d '{body}'\n")?;
-        write!(f, "Ctrl-C stops it.")
-    }
-}
-
-impl fmt::Display for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.globe, &self.region) {
-            (None, None) => {}
-            (None, Some(region)) => writeln!(f, "  region    {region}")?,
-            (Some(Globe { name, .. }), None) => {
-                writeln!(f, "  region    {name}, this process alone")?;
-            }
-            (Some(Globe { name, .. }), Some(region)) => {
-                writeln!(f, "  region    {name}, {region}")?;
-            }
-        }
-        self.globe.iter().try_for_each(|globe| writeln!(f, "  globe     {globe}"))
-    }
-}
-
-struct Farewell<'a> {
-    door: &'a Door,
-    open: usize,
-    shared: &'a Shared,
-    drained: Drained,
-}
-
-impl fmt::Display for Farewell<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts = self.door.limiter().counts();
-        let denied = counts.denied_local + counts.denied_reserved + counts.denied_memory;
-        let (refused, subjects) = (self.door.refused(), self.door.limiter().subjects());
-        write!(f, "stopped: {} admitted, {denied} denied, ", counts.admitted_local)?;
-        write!(f, "{refused} refused (bad requests); subjects in memory: {subjects}")?;
-        if self.open > 0 {
-            write!(f, "; connections cut off: {}", self.open)?;
-        }
-        if self.shared.region.is_some() {
-            match self.drained {
-                Drained { unreplayed_cost: 0, .. } => {
-                    write!(f, "\n0 of the admitted cost is unrecorded")?;
-                }
-                Drained { unreplayed_cost, subjects, .. } => write!(
-                    f,
-                    "\n{unreplayed_cost} units of {subjects} subjects were not recorded: \
-                     Redis did not answer"
-                )?,
-            }
-        }
-        match (&self.shared.globe, self.drained.unpublished) {
-            (None, _) => Ok(()),
-            (Some(_), 0) => write!(f, "\nother regions were told what they should know"),
-            (Some(_), unpublished) => write!(
-                f,
-                "\nof {unpublished} totals other regions were not told: the database did not \
-                 answer"
-            ),
-        }
-    }
-}
-
-/// An address that can be called: an unspecified one is every address of this machine.
-fn reachable(address: SocketAddr) -> SocketAddr {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    SocketAddr::new(ip, address.port())
-}
-
-/// Digits in groups of three.
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }

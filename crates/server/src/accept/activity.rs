@@ -5,7 +5,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(super) enum Order {
     Retire,
     /// The same, and whoever has asked nothing ends at once.
     Stop,
-    /// Make room: end at once unless a request is in flight.
+    /// Make room: end at once unless a request is being decided.
     Evict,
 }
 
@@ -49,18 +49,42 @@ impl Order {
 /// No head is being read. No real time is so late.
 const NO_HEAD: u64 = u64::MAX;
 
+/// How long a new connection is spared before it has asked anything, if another can make room: its
+/// first request is on its way. Enough for a TLS handshake over a bad line; short, because a flood
+/// of new connections is spared as well.
+pub(super) const FRESH_US: u64 = 1_000_000;
+
+/// One request in flight, and one whose body has not arrived, in the one word that counts both.
+const ONE_IN_FLIGHT: u64 = 1;
+const ONE_ARRIVING: u64 = 1 << 32;
+
+/// How a connection stands when room is needed. The lowest goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Standing {
+    /// Has never sent a valid key.
+    Stranger,
+    /// Has, and nothing of it is being decided.
+    Known,
+    /// Has been taken in just now.
+    Fresh,
+}
+
 /// What one connection is doing.
 #[derive(Debug)]
 pub(super) struct Activity {
     start: Instant,
-    /// Requests whose reply has not been handed over completely.
-    in_flight: AtomicUsize,
+    /// Requests whose reply has not been handed over completely; in the upper half, those of them
+    /// whose body has not arrived completely. One word, so that nobody sees the one without the
+    /// other.
+    requests: AtomicU64,
     /// When it last began or ceased to have requests in flight; at first, when it was opened.
     turned_us: AtomicU64,
     /// When the first byte of the head that is being read arrived.
     head_us: AtomicU64,
     /// Whether there ever was a request.
     was_asked: AtomicBool,
+    /// Whether there ever was a valid key.
+    has_key: AtomicBool,
     order: AtomicU8,
     judge: AtomicWaker,
 }
@@ -72,10 +96,11 @@ impl Activity {
     pub(super) fn new(start: Instant, order: Order) -> Self {
         let activity = Self {
             start,
-            in_flight: AtomicUsize::new(0),
+            requests: AtomicU64::new(0),
             turned_us: AtomicU64::new(0),
             head_us: AtomicU64::new(NO_HEAD),
             was_asked: AtomicBool::new(false),
+            has_key: AtomicBool::new(false),
             order: AtomicU8::new(order.code()),
             judge: AtomicWaker::new(),
         };
@@ -91,21 +116,58 @@ impl Activity {
         self.start + Duration::from_micros(us)
     }
 
-    /// A request has arrived; it is in flight until the guard is dropped. With HTTP/1 its head is
-    /// then complete; with HTTP/2 the next one may have begun already.
-    pub(super) fn begin(self: &Arc<Self>, protocol: Protocol) -> InFlight {
+    /// The head of a request has arrived; it is in flight until the first guard is dropped, and its
+    /// body is on its way until the second is. With HTTP/1 its head is then complete; with HTTP/2
+    /// the next one may have begun already.
+    pub(super) fn begin(self: &Arc<Self>, protocol: Protocol) -> (InFlight, Arriving) {
         self.was_asked.store(true, Ordering::Relaxed);
         if protocol == Protocol::Http1 {
             self.note_head(false);
         }
-        if self.in_flight.fetch_add(1, Ordering::Relaxed) == 0 {
+        let before = self.requests.fetch_add(ONE_IN_FLIGHT + ONE_ARRIVING, Ordering::Relaxed);
+        if in_flight(before) == 0 {
             self.turned_us.store(self.now_us(), Ordering::Relaxed);
         }
-        InFlight(Arc::clone(self))
+        (InFlight(Arc::clone(self)), Arriving(Arc::clone(self)))
     }
 
+    /// Whether a request is in flight, even if its body is still to come.
     pub(super) fn is_busy(&self) -> bool {
-        self.in_flight.load(Ordering::Relaxed) > 0
+        in_flight(self.requests.load(Ordering::Relaxed)) > 0
+    }
+
+    /// Whether someone with a key waits for a decision or its reply: whoever has sent all of a
+    /// request has it answered. A stranger's is refused without any wait, so that one whose reply
+    /// has not been handed over is one who does not take it.
+    pub(super) fn is_deciding(&self) -> bool {
+        let requests = self.requests.load(Ordering::Relaxed);
+        in_flight(requests) > arriving(requests) && self.has_key.load(Ordering::Relaxed)
+    }
+
+    /// A request had a valid key.
+    pub(super) fn note_key(&self) {
+        // Looked at first: all requests but the first then only read what others read as well.
+        if !self.has_key.load(Ordering::Relaxed) {
+            self.has_key.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// How it stands at `now_us`, and since when; `None` if it cannot make room or has been told
+    /// to.
+    pub(super) fn standing(&self, now_us: u64) -> Option<(Standing, u64)> {
+        let is_told = self.order.load(Ordering::Relaxed) == Order::Evict.code();
+        if is_told || self.is_deciding() {
+            return None;
+        }
+        let since_us = self.turned_us.load(Ordering::Relaxed);
+        let standing = if self.has_key.load(Ordering::Relaxed) {
+            Standing::Known
+        } else if !self.was_asked() && now_us.saturating_sub(since_us) < FRESH_US {
+            Standing::Fresh
+        } else {
+            Standing::Stranger
+        };
+        Some((standing, since_us))
     }
 
     pub(super) fn was_asked(&self) -> bool {
@@ -115,11 +177,6 @@ impl Activity {
     /// When it last began or ceased to have requests in flight.
     pub(super) fn turned(&self) -> Instant {
         self.at(self.turned_us.load(Ordering::Relaxed))
-    }
-
-    /// Since when nothing is in flight; `None` if something is.
-    pub(super) fn idle_since_us(&self) -> Option<u64> {
-        (!self.is_busy()).then(|| self.turned_us.load(Ordering::Relaxed))
     }
 
     /// A head has begun to arrive, or is complete.
@@ -168,14 +225,38 @@ impl Activity {
     }
 }
 
+const fn in_flight(requests: u64) -> u64 {
+    requests & (ONE_ARRIVING - 1)
+}
+
+const fn arriving(requests: u64) -> u64 {
+    requests / ONE_ARRIVING
+}
+
 /// A request in flight.
 #[derive(Debug)]
 pub(super) struct InFlight(Arc<Activity>);
+
+impl InFlight {
+    pub(super) fn activity(&self) -> &Activity {
+        &self.0
+    }
+}
 
 impl Drop for InFlight {
     fn drop(&mut self) {
         // Before the count falls: whoever sees that nothing is in flight sees since when.
         self.0.turned_us.store(self.0.now_us(), Ordering::Relaxed);
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.0.requests.fetch_sub(ONE_IN_FLIGHT, Ordering::Relaxed);
+    }
+}
+
+/// A body on its way.
+#[derive(Debug)]
+pub(super) struct Arriving(Arc<Activity>);
+
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        self.0.requests.fetch_sub(ONE_ARRIVING, Ordering::Relaxed);
     }
 }

@@ -1,25 +1,23 @@
 //! One connection from its first byte to its end.
 
 use std::convert::Infallible;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue};
 use hyper::rt::Executor;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper::{Request, Response, Version};
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout};
 
-use super::activity::{Activity, InFlight, Protocol};
+use super::activity::{Activity, Protocol};
+use super::bodies::{Coming, Held};
 use super::noted::Noted;
 use super::patient::{HEAD_DEADLINE, Patient, REQUEST_DEADLINE};
 use super::places::Place;
@@ -47,8 +45,9 @@ pub(super) const HEADER_LIST_BYTES_MAX: u32 = 16 << 10;
 /// buffer.
 const FRAME_BYTES_MAX: u32 = 16 << 10;
 /// How much of one body, and of all bodies of a connection, may be on its way before it is read.
-/// The first is what the protocol begins with; a usual body is a hundredth of it.
-const STREAM_WINDOW_BYTES: u32 = 64 << 10;
+/// The first is what the protocol begins with; a usual body is a hundredth of it. It counts in
+/// what strangers can take (`body`).
+pub(super) const STREAM_WINDOW_BYTES: u32 = 64 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 256 << 10;
 /// Replies that wait to be sent, per stream: one has a few hundred bytes, that of a full batch with
 /// long names more, and is then sent in parts.
@@ -133,7 +132,7 @@ where
     T: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let service =
-        service_fn(|request| answer(Arc::clone(house), activity.begin(Protocol::Http1), request));
+        service_fn(|request| answer(Arc::clone(house), activity, Protocol::Http1, request));
     let connection = http1::Builder::new()
         // The head's deadline is ours: hyper's would begin with the wait.
         .header_read_timeout(None)
@@ -149,7 +148,7 @@ where
     T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let service =
-        service_fn(|request| answer(Arc::clone(house), activity.begin(Protocol::Http2), request));
+        service_fn(|request| answer(Arc::clone(house), activity, Protocol::Http2, request));
     let connection = http2::Builder::new(Bounded)
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
@@ -167,46 +166,28 @@ where
     Patient::new(connection, |it| it.graceful_shutdown(), Protocol::Http2, activity).await;
 }
 
-/// Answers one request, which is in flight until its reply is handed over.
-async fn answer(
+/// Answers one request, which is in flight until its reply is handed over. It is so from this call
+/// on, not from the first poll.
+fn answer(
     house: Arc<House>,
-    in_flight: InFlight,
+    activity: &Arc<Activity>,
+    protocol: Protocol,
     request: Request<Incoming>,
-) -> Result<Response<Held>, Infallible> {
-    let can_close = request.version() < Version::HTTP_2;
-    let mut reply = match health::answer(&request, !house.is_retiring()) {
-        Some(reply) => reply,
-        None => house.door.answer(request).await,
-    };
-    if can_close && house.is_retiring() {
-        reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    Ok(reply.map(|body| Held { body, _in_flight: in_flight }))
-}
-
-/// The body of a reply; its request is in flight until it is dropped.
-struct Held {
-    body: Full<Bytes>,
-    _in_flight: InFlight,
-}
-
-impl Body for Held {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+) -> impl Future<Output = Result<Response<Held>, Infallible>> + use<> {
+    let (in_flight, arriving) = activity.begin(protocol);
+    let request = request.map(|body| Coming::new(body, arriving));
+    async move {
+        let mut reply = match health::answer(&request, !house.is_retiring()) {
+            Some(reply) => reply,
+            None => {
+                let note_key = || in_flight.activity().note_key();
+                house.door.answer_noting(request, note_key).await
+            }
+        };
+        if protocol == Protocol::Http1 && house.is_retiring() {
+            reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        Ok(reply.map(|body| Held::new(body, in_flight)))
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -46,6 +46,16 @@ pub(super) struct Patient<'a, C> {
     activity: Arc<Activity>,
     /// Rings at the earliest deadline or before: deadlines that move on do not move it.
     alarm: Pin<Box<Sleep>>,
+}
+
+/// What came of an order.
+enum Obeyed {
+    /// Nothing is to be done, or it was done before.
+    Already,
+    /// The client is told to go: the connection has something to say.
+    Told,
+    /// The connection is to end.
+    Ends,
 }
 
 /// What a deadline means.
@@ -89,23 +99,24 @@ impl<'a, C: Future> Patient<'a, C> {
         }
     }
 
-    /// Tells the client to go, once. `false` if that was done before.
-    fn retire(&mut self) -> bool {
+    /// Tells the client to go, once.
+    fn retire(&mut self) -> Obeyed {
         if self.retired.is_some() {
-            return false;
+            return Obeyed::Already;
         }
         self.retired = Some(Instant::now());
         (self.retire)(self.connection.as_mut());
-        true
+        Obeyed::Told
     }
 
-    /// Does as it was told. `Ready` if that is to end.
-    fn obey(&mut self, context: &Context<'_>) -> Poll<bool> {
+    /// Does as it was ordered. Whoever was deciding before the connection was last polled may have
+    /// a reply that is not sent yet.
+    fn obey(&mut self, context: &Context<'_>, was_deciding: bool) -> Obeyed {
         match self.activity.ordered(context.waker()) {
-            Order::Serve => Poll::Ready(false),
-            Order::Retire if !self.activity.was_asked() => Poll::Ready(false),
-            Order::Evict if !self.activity.is_busy() => Poll::Pending,
-            Order::Retire | Order::Stop | Order::Evict => Poll::Ready(self.retire()),
+            Order::Serve => Obeyed::Already,
+            Order::Retire if !self.activity.was_asked() => Obeyed::Already,
+            Order::Evict if !was_deciding && !self.activity.is_deciding() => Obeyed::Ends,
+            Order::Retire | Order::Stop | Order::Evict => self.retire(),
         }
     }
 
@@ -117,10 +128,8 @@ impl<'a, C: Future> Patient<'a, C> {
                 if self.alarm.is_elapsed() {
                     self.alarm.as_mut().reset(Instant::now() + HEAD_DEADLINE);
                 }
-                match self.alarm.as_mut().poll(context) {
-                    Poll::Ready(()) => continue,
-                    Poll::Pending => return Poll::Pending,
-                }
+                ready!(self.alarm.as_mut().poll(context));
+                continue;
             };
             if self.alarm.is_elapsed() && at <= Instant::now() {
                 return Poll::Ready(deadline);
@@ -128,9 +137,7 @@ impl<'a, C: Future> Patient<'a, C> {
             if self.alarm.is_elapsed() || at < self.alarm.deadline() {
                 self.alarm.as_mut().reset(at);
             }
-            if self.alarm.as_mut().poll(context).is_pending() {
-                return Poll::Pending;
-            }
+            ready!(self.alarm.as_mut().poll(context));
         }
     }
 }
@@ -139,21 +146,21 @@ impl<C: Future> Future for Patient<'_, C> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        // Twice at most: a client is told to go only once.
+        // A client is told to go only once, so this ends.
         loop {
+            let was_deciding = self.activity.is_deciding();
             // A client that breaks off or breaks the protocol is its own affair.
             if self.connection.as_mut().poll(context).is_ready() {
                 return Poll::Ready(());
             }
-            match self.obey(context) {
-                Poll::Pending => return Poll::Ready(()),
-                Poll::Ready(true) => continue,
-                Poll::Ready(false) => {}
+            match self.obey(context, was_deciding) {
+                Obeyed::Ends => return Poll::Ready(()),
+                Obeyed::Told => continue,
+                Obeyed::Already => {}
             }
-            match self.poll_deadline(context) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Deadline::Idle(_)) if self.retire() => {}
-                Poll::Ready(_) => return Poll::Ready(()),
+            match ready!(self.poll_deadline(context)) {
+                Deadline::Idle(_) if matches!(self.retire(), Obeyed::Told) => {}
+                _ => return Poll::Ready(()),
             }
         }
     }

@@ -1,26 +1,35 @@
 //! Who may be connected: so many in all, so many from one address.
 //!
-//! Promises: when every place is taken, the connection that has been without a request for the
-//! longest time is ended to make room, so sockets that only sit there lock nobody out.
+//! Promises: when every place is taken, one connection is ended to make room, so sockets that only
+//! sit there lock nobody out. Those that have never sent a valid key go first, then the others that
+//! wait for nothing; of those that stand alike, the one that has been so for the longest time. A
+//! connection that was taken in just now goes last. A body that has not arrived protects nobody.
 //! Refuses: whoever has more connections than one address may have.
-//! Fails: when every connection has a request in flight, the next client waits for one to end.
+//! Fails: when every connection has a request that is being decided, the next client waits for one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
-use super::activity::{Activity, Order};
+use super::activity::{Activity, Order, Standing};
 use super::peer::Peer;
 
 #[cfg(test)]
 mod tests;
 
-/// How soon it is looked again for a connection to end, when every one had a request in flight.
-/// Requests take a millisecond as a rule, so the next look finds one.
+/// How soon it is looked again for a connection to end, when every one was deciding. Requests take
+/// a millisecond as a rule, so the next look finds one.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// One look at all connections finds those that go next: one in so many. So making room looks at so
+/// many connections each time, however many there are; with fewer than that, all of them.
+const FOUND_AT_ONCE: usize = 64;
+
+/// For how long it is right to end those that were found. In the meantime others may stand lower.
+const FOUND_FOR_US: u64 = 100_000;
 
 /// How many connections there may be.
 #[derive(Clone, Copy, Debug)]
@@ -45,18 +54,15 @@ struct Taken {
     /// What every new connection is told.
     order: Order,
     next_number: u64,
-    by_number: BTreeMap<u64, Seat>,
+    by_number: BTreeMap<u64, Arc<Activity>>,
     by_peer: BTreeMap<Peer, u32>,
-    /// Who has been idle for long, as of when it was last looked at: (`noted_us`, number). A
-    /// connection that was busy since then stands too early here, never too late.
-    by_rest: BTreeSet<(u64, u64)>,
+    /// Who goes next, as of when it was last looked.
+    found: VecDeque<Rank>,
+    found_us: u64,
 }
 
-#[derive(Debug)]
-struct Seat {
-    activity: Arc<Activity>,
-    noted_us: u64,
-}
+/// How a connection stands, since when, and its number. The lowest goes first.
+type Rank = (Standing, u64, u64);
 
 /// A place that is taken; free again when dropped.
 #[derive(Debug)]
@@ -76,7 +82,8 @@ impl Places {
             next_number: 0,
             by_number: BTreeMap::new(),
             by_peer: BTreeMap::new(),
-            by_rest: BTreeSet::new(),
+            found: VecDeque::new(),
+            found_us: 0,
         };
         let free = Arc::new(Semaphore::new(permits.min(Semaphore::MAX_PERMITS)));
         Self { limits, free, start: Instant::now(), taken: Mutex::new(taken) }
@@ -94,7 +101,7 @@ impl Places {
     /// How many have no request in flight.
     #[cfg(test)]
     pub(super) fn idle_count(&self) -> usize {
-        self.taken().by_number.values().filter(|seat| !seat.activity.is_busy()).count()
+        self.taken().by_number.values().filter(|it| !it.is_busy()).count()
     }
 
     /// A place for a connection from `peer`; none if it has as many as it may have.
@@ -110,9 +117,7 @@ impl Places {
         let number = taken.next_number;
         taken.next_number = number.wrapping_add(1);
         let activity = Arc::new(Activity::new(self.start, taken.order));
-        let noted_us = activity.now_us();
-        taken.by_number.insert(number, Seat { activity: Arc::clone(&activity), noted_us });
-        taken.by_rest.insert((noted_us, number));
+        taken.by_number.insert(number, Arc::clone(&activity));
         let of_peer = taken.of(peer).saturating_add(1);
         taken.by_peer.insert(peer, of_peer);
         drop(taken);
@@ -133,11 +138,12 @@ impl Places {
         }
     }
 
-    /// Ends the connection that has been idle for the longest time, if there is one.
+    /// Ends the connection that stands lowest, if there is one that can make room.
     pub(super) fn evict(&self) {
-        let longest = self.taken().longest_idle();
-        if let Some(longest) = longest {
-            longest.order(Order::Evict);
+        let now_us = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let lowest = self.taken().lowest(now_us);
+        if let Some(lowest) = lowest {
+            lowest.order(Order::Evict);
         }
     }
 
@@ -145,8 +151,8 @@ impl Places {
     pub(super) fn order_all(&self, order: Order) {
         let mut taken = self.taken();
         taken.order = taken.order.max(order);
-        for seat in taken.by_number.values() {
-            seat.activity.order(order);
+        for activity in taken.by_number.values() {
+            activity.order(order);
         }
     }
 
@@ -162,27 +168,42 @@ impl Taken {
         self.by_peer.get(&peer).copied().unwrap_or_default()
     }
 
-    /// Who has been idle for the longest time. It is not looked at again: it has to go.
-    fn longest_idle(&mut self) -> Option<Arc<Activity>> {
-        // Who is busy or was busy lately goes back behind. After one round all stand where they
-        // belong, so the second finds whoever is idle.
-        for _ in 0..self.by_rest.len().saturating_mul(2) {
-            let (noted_us, number) = self.by_rest.pop_first()?;
-            let Some(seat) = self.by_number.get_mut(&number) else { continue };
-            let idle_since_us = seat.activity.idle_since_us();
-            if idle_since_us.is_some_and(|since_us| since_us <= noted_us) {
-                return Some(Arc::clone(&seat.activity));
+    /// Who goes next.
+    fn lowest(&mut self, now_us: u64) -> Option<Arc<Activity>> {
+        if now_us.saturating_sub(self.found_us) > FOUND_FOR_US {
+            self.found.clear();
+        }
+        // The second round is after a look, and then the first of those found is right.
+        for _ in 0..2 {
+            while let Some((standing, since_us, number)) = self.found.pop_front() {
+                let Some(activity) = self.by_number.get(&number) else { continue };
+                if activity.standing(now_us) == Some((standing, since_us)) {
+                    return Some(Arc::clone(activity));
+                }
             }
-            seat.noted_us = idle_since_us.unwrap_or_else(|| seat.activity.now_us());
-            self.by_rest.insert((seat.noted_us, number));
+            self.look(now_us);
         }
         None
     }
 
-    fn leave(&mut self, number: u64, peer: Peer) {
-        if let Some(seat) = self.by_number.remove(&number) {
-            self.by_rest.remove(&(seat.noted_us, number));
+    /// Looks at all connections, and notes those that go next.
+    fn look(&mut self, now_us: u64) {
+        let rank = |(number, activity): (&u64, &Arc<Activity>)| {
+            let (standing, since_us) = activity.standing(now_us)?;
+            Some((standing, since_us, *number))
+        };
+        let mut ranks: Vec<Rank> = self.by_number.iter().filter_map(rank).collect();
+        let kept = ranks.len().div_ceil(FOUND_AT_ONCE);
+        if kept < ranks.len() {
+            ranks.select_nth_unstable(kept);
+            ranks.truncate(kept);
         }
+        ranks.sort_unstable();
+        (self.found, self.found_us) = (ranks.into(), now_us);
+    }
+
+    fn leave(&mut self, number: u64, peer: Peer) {
+        self.by_number.remove(&number);
         match self.of(peer) {
             0 | 1 => self.by_peer.remove(&peer),
             several => self.by_peer.insert(peer, several.saturating_sub(1)),

@@ -1,28 +1,21 @@
 use std::sync::atomic::AtomicBool;
 
-use tidegate::{Limiter, Part};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::Instant;
 
-use super::connection::HEAD_BYTES_MAX;
+use super::connection::{HEAD_BYTES_MAX, STREAM_WINDOW_BYTES};
 use super::patient::{HEAD_DEADLINE, IDLE_DEADLINE};
 use super::stall::{Impatient, WRITE_DEADLINE};
 use super::*;
-use crate::auth::RootKey;
-use crate::body::BODY_DEADLINE;
-use crate::request_id::RequestIds;
+use crate::body::{BODIES_OF_STRANGERS_MAX, BODY_DEADLINE, SMALL_BYTES_MAX, STRANGERS_BYTES_MAX};
+use crate::door::tests::door_for;
 
 mod ending;
 mod http2;
+mod sitters;
 
 const BODY: &str = r#"{"namespace":"n","identifier":"i","limit":9,"duration":60000}"#;
 const LIMITS: Limits = Limits { connections_max: 100, per_address_max: 50 };
-
-fn door() -> Arc<Door> {
-    let limiter = Limiter::builder().seed([1; 32]).build().unwrap();
-    let root_key = RootKey::new("key".to_owned(), Part::new("ws").unwrap());
-    Arc::new(Door::new(limiter, root_key, RequestIds::new(1)))
-}
 
 /// What stands behind an entrance, reached over memory instead of a socket.
 struct Inside {
@@ -32,8 +25,12 @@ struct Inside {
 
 impl Inside {
     fn new() -> Self {
-        let house = House { door: door(), tls: None, retiring: AtomicBool::new(false) };
-        Self { house: Arc::new(house), places: Arc::new(Places::new(LIMITS)) }
+        Self::with(LIMITS)
+    }
+
+    fn with(limits: Limits) -> Self {
+        let house = House { door: door_for("key"), tls: None, retiring: AtomicBool::new(false) };
+        Self { house: Arc::new(house), places: Arc::new(Places::new(limits)) }
     }
 
     async fn connect(&self) -> DuplexStream {
@@ -41,8 +38,13 @@ impl Inside {
     }
 
     async fn connect_with(&self, buffer_bytes: usize) -> DuplexStream {
+        self.connect_from(1, buffer_bytes).await
+    }
+
+    /// From the address with this last number.
+    async fn connect_from(&self, last: u8, buffer_bytes: usize) -> DuplexStream {
         let (client, server) = duplex(buffer_bytes);
-        let place = self.places.claim(Peer::of([127, 0, 0, 1].into())).await.unwrap();
+        let place = self.places.claim(Peer::of([127, 0, 0, last].into())).await.unwrap();
         tokio::spawn(connection::serve(server, Arc::clone(&self.house), place));
         client
     }
@@ -246,4 +248,12 @@ async fn requests_that_arrive_together_are_answered_in_order() {
     let places: Vec<_> =
         [8, 7, 6].iter().map(|left| replies.find(&format!("\"remaining\":{left}"))).collect();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{replies}");
+}
+
+#[test]
+fn what_strangers_can_take_adds_up_to_what_is_stated() {
+    let on_its_way = usize::try_from(STREAM_WINDOW_BYTES).unwrap();
+    // A buffer that grows doubles.
+    let each = 2 * SMALL_BYTES_MAX + HEAD_BYTES_MAX + on_its_way;
+    assert!(BODIES_OF_STRANGERS_MAX * each <= STRANGERS_BYTES_MAX, "{each} bytes each");
 }

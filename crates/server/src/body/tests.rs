@@ -7,6 +7,7 @@ use http_body_util::Full;
 use hyper::body::Frame;
 use hyper::header::HeaderValue;
 
+use super::large::{SHARE_MAX, WAIT_MAX};
 use super::*;
 
 /// A body of unknown length: `frames` of `frame_bytes` each, then silence or the end.
@@ -42,7 +43,7 @@ impl Body for &mut Chunks {
 
 async fn status<B: Body<Data = Bytes> + Unpin>(body: B, headers: &HeaderMap) -> Result<usize, u16> {
     let bodies = Bodies::new();
-    let received = bodies.read(body, headers, Sender::Known).await;
+    let received = bodies.read(body, headers, Sender::Known("ws")).await;
     received.map(|bytes| bytes.len()).map_err(|problem| problem.status.as_u16())
 }
 
@@ -116,17 +117,72 @@ async fn a_body_that_breaks_off_cannot_be_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn large_bodies_wait_for_a_place_and_small_ones_do_not() {
+async fn large_bodies_wait_shortly_for_a_place_and_small_ones_do_not() {
     let (bodies, none) = (Bodies::new(), HeaderMap::new());
     let mut kept = Vec::new();
-    for _ in 0..LARGE_BODIES_MAX {
-        kept.push(bodies.read(full(SMALL_BYTES_MAX + 1), &none, Sender::Known).await.unwrap());
+    for _ in 0..SHARE_MAX {
+        kept.push(bodies.read(full(SMALL_BYTES_MAX + 1), &none, Sender::Known("a")).await.unwrap());
     }
-    assert!(bodies.read(full(SMALL_BYTES_MAX), &none, Sender::Known).await.is_ok());
-    let too_late = bodies.read(full(SMALL_BYTES_MAX + 1), &none, Sender::Known).await.unwrap_err();
-    assert_eq!(too_late.status.as_u16(), 408);
-    kept.pop();
-    assert!(bodies.read(full(SMALL_BYTES_MAX + 1), &none, Sender::Known).await.is_ok());
+    let start = tokio::time::Instant::now();
+    assert!(bodies.read(full(SMALL_BYTES_MAX), &none, Sender::Known("a")).await.is_ok());
+    assert_eq!(start.elapsed(), Duration::ZERO, "no wait");
+    let refused = bodies.read(full(SMALL_BYTES_MAX + 1), &none, Sender::Known("a")).await;
+    let refused = refused.unwrap_err();
+    assert_eq!((refused.status.as_u16(), refused.retry_after), (503, Some("1")));
+    assert!(start.elapsed().abs_diff(WAIT_MAX) < Duration::from_millis(5), "{start:?}");
+
+    let waiting = bodies.read(full(SMALL_BYTES_MAX + 1), &none, Sender::Known("a"));
+    let leaving = async {
+        tokio::time::advance(WAIT_MAX / 2).await;
+        kept.pop();
+    };
+    assert!(tokio::join!(waiting, leaving).0.is_ok(), "a place that is given back in time");
+}
+
+/// Twenty kilobytes, and then nothing for ever.
+async fn stuck(bodies: Arc<Bodies>, workspace: String) -> u16 {
+    let mut body = Chunks { then_silence: true, ..Chunks::new(2, 10 << 10) };
+    let read = bodies.read(&mut body, &HeaderMap::new(), Sender::Known(&workspace)).await;
+    read.unwrap_err().status.as_u16()
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_bodies_of_one_workspace_keep_no_other_waiting() {
+    let bodies = Arc::new(Bodies::new());
+    let stuck: Vec<_> =
+        (0..60).map(|_| tokio::spawn(stuck(Arc::clone(&bodies), "a".to_owned()))).collect();
+    // Lets all of them take what they can get.
+    tokio::task::yield_now().await;
+    let start = tokio::time::Instant::now();
+    let other = bodies.read(full(24 << 10), &HeaderMap::new(), Sender::Known("b")).await;
+    assert!(other.is_ok());
+    assert_eq!(start.elapsed(), Duration::ZERO, "no wait");
+    drop(other);
+    let mut told = Vec::new();
+    for stuck in stuck {
+        told.push(stuck.await.unwrap());
+    }
+    let count = |status| told.iter().filter(|told| **told == status).count();
+    assert_eq!((count(408), count(503)), (SHARE_MAX, 60 - SHARE_MAX));
+    assert_eq!(bodies.of_known.large.workspaces(), 0, "nothing is kept of those who left");
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_every_place_is_taken_the_next_is_told_soon() {
+    let bodies = Arc::new(Bodies::new());
+    for workspace in ["a", "b", "c", "d", "e", "f"] {
+        for _ in 0..SHARE_MAX {
+            tokio::spawn(stuck(Arc::clone(&bodies), workspace.to_owned()));
+        }
+    }
+    tokio::task::yield_now().await;
+    let start = tokio::time::Instant::now();
+    let refused = bodies.read(full(24 << 10), &HeaderMap::new(), Sender::Known("z")).await;
+    assert_eq!(refused.unwrap_err().status.as_u16(), 503);
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    tokio::time::advance(BODY_DEADLINE).await;
+    let free = bodies.read(full(24 << 10), &HeaderMap::new(), Sender::Known("z")).await;
+    assert!(free.is_ok(), "there is room again");
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,9 +193,11 @@ async fn strangers_with_large_bodies_keep_only_strangers_waiting() {
         kept.push(bodies.read(full(BODY_BYTES_MAX), &none, Sender::Stranger).await.unwrap());
     }
     let start = tokio::time::Instant::now();
-    assert!(bodies.read(full(BODY_BYTES_MAX), &none, Sender::Known).await.is_ok());
+    assert!(bodies.read(full(BODY_BYTES_MAX), &none, Sender::Known("ws")).await.is_ok());
     assert_eq!(start.elapsed(), Duration::ZERO, "no wait");
-    assert!(bodies.read(full(BODY_BYTES_MAX), &none, Sender::Stranger).await.is_err());
+    let refused = bodies.read(full(BODY_BYTES_MAX), &none, Sender::Stranger).await.unwrap_err();
+    assert_eq!(refused.status.as_u16(), 503);
+    assert_eq!(start.elapsed(), Duration::ZERO, "a stranger is refused at once");
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,7 +217,7 @@ async fn beyond_the_bound_strangers_are_refused_at_once_and_others_are_not() {
     let start = tokio::time::Instant::now();
     let refused = bodies.read(full(1), &none, Sender::Stranger).await.unwrap_err();
     assert_eq!(refused.status.as_u16(), 503);
-    assert!(bodies.read(full(1), &none, Sender::Known).await.is_ok());
+    assert!(bodies.read(full(1), &none, Sender::Known("ws")).await.is_ok());
     assert_eq!(start.elapsed(), Duration::ZERO, "no wait");
 
     for stuck in dribbling {

@@ -2,6 +2,9 @@
 
 use clap::{Args, Subcommand};
 
+use super::control::lifetime_ms;
+use super::{DatabaseArgs, Output};
+
 /// Where its address is looked for; it may hold a password.
 pub(super) const GLOBE_VARIABLE: &str = "TIDEGATE_GLOBE";
 /// The same for the name of the region.
@@ -13,9 +16,10 @@ The database through which regions share their limits, of windows of a minute an
 MySQL or MariaDB:    mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE[?socket=/PATH][?tls=true]
 A file, one machine: sqlite:PATH
 
-Run `tidegate migrate` first. No request ever waits for it; while it is away, each region answers \
-on what it knows. Prefer the environment variable if there is a password: a command line can be \
-read by every user.";
+Run `tidegate migrate` first. Workspaces, keys, namespaces and overrides are there too, unless \
+--database names another. No request ever waits for it; while it is away, each region answers on \
+what it knows. Prefer the environment variable if there is a password: a command line can be read \
+by every user.";
 
 pub(super) const REGION_HELP: &str = "\
 The name of the region this process is in: 1 to 48 visible characters, such as eu-central-1.
@@ -25,10 +29,15 @@ name. A region without a Redis is one process. There is no default: two regions 
 themselves the same would each take the other's counts for its own.";
 
 const GC_EXAMPLES: &str = "\
-Exit codes: 0 nothing that expired is left, 3 more is left, 1 the database did not answer.
+Exit codes: 0 nothing of the kind is left, 3 more is left, 2 said wrongly or the tables are \
+missing, 1 the database did not answer or the user may not delete.
 
-For cron, every ten minutes:
-  */10 * * * *  TIDEGATE_GLOBE=mysql://tidegate@db/tidegate tidegate gc";
+For cron, every ten minutes what expired, and every night what is old:
+  */10 * * * *  TIDEGATE_GLOBE=mysql://tidegate@db/tidegate tidegate gc
+  0 3 * * *     TIDEGATE_GLOBE=mysql://tidegate_gc@db/tidegate tidegate gc --audit-older-than 90d
+
+Servers delete nothing of the audit, and in MySQL their user has no right to: docs/globe.md says
+what the user `tidegate_gc` needs.";
 
 const SHOW_EXAMPLES: &str = "\
 Example:
@@ -52,13 +61,22 @@ impl std::fmt::Debug for GlobeUrl {
     }
 }
 
-/// How to delete what expired.
-#[derive(Args, Clone, Debug)]
+/// How to delete what expired, and what is old.
+#[derive(Args, Clone)]
 #[command(after_help = GC_EXAMPLES)]
+#[group(required = true, multiple = true, args = ["globe", "audit_older_than"])]
 pub struct GcArgs {
-    /// Which database.
+    /// The database that regions share: what expired there is deleted.
+    #[arg(long, value_name = "URL", env = GLOBE_VARIABLE, hide_env_values = true)]
+    // Read by `Database::parse`: clap would print a value that it refuses.
+    pub globe: Option<String>,
+    /// Where the audit is.
     #[command(flatten)]
-    pub url: GlobeUrl,
+    pub place: DatabaseArgs,
+    /// Delete also what the audit says of changes that are older, such as 90d. The audit is kept
+    /// for ever unless this is said.
+    #[arg(long, value_name = "DURATION", value_parser = lifetime_ms)]
+    pub audit_older_than: Option<u64>,
     /// Most rows deleted at a time.
     #[arg(
         long,
@@ -75,6 +93,16 @@ pub struct GcArgs {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub max_batches: u32,
+    /// For people, or for programs.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub output: Output,
+}
+
+impl std::fmt::Debug for GcArgs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut debug = f.debug_struct("GcArgs");
+        debug.field("audit_older_than", &self.audit_older_than).finish_non_exhaustive()
+    }
 }
 
 /// What can be looked at.
@@ -83,7 +111,18 @@ pub enum GlobeCommand {
     /// Show what each region has published of one subject.
     Show(ShowArgs),
     /// List the regions: number, name, and when they were last seen.
-    Regions(GlobeUrl),
+    Regions(RegionsArgs),
+}
+
+/// Whose regions to list.
+#[derive(Args, Clone, Debug)]
+pub struct RegionsArgs {
+    /// Which database.
+    #[command(flatten)]
+    pub url: GlobeUrl,
+    /// For people, or for programs.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub output: Output,
 }
 
 /// Which subject to show.
@@ -93,10 +132,10 @@ pub struct ShowArgs {
     /// Which database.
     #[command(flatten)]
     pub url: GlobeUrl,
-    /// The workspace; that of the root key unless said otherwise.
-    #[arg(long, default_value = crate::serve::WORKSPACE)]
+    /// The id of the workspace, as `tidegate workspace list` shows it.
+    #[arg(long, default_value = crate::control_tools::DEFAULT_ID)]
     pub workspace: String,
-    /// The namespace.
+    /// The name of the namespace.
     #[arg(long)]
     pub namespace: String,
     /// The identifier.
@@ -113,6 +152,9 @@ pub struct ShowArgs {
         hide_env_values = true
     )]
     pub fleet_secret: Option<String>,
+    /// For people, or for programs.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub output: Output,
 }
 
 impl std::fmt::Debug for ShowArgs {

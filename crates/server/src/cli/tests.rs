@@ -50,7 +50,7 @@ fn bad_values_are_refused() {
 
 #[test]
 fn a_key_must_fit_into_a_header() {
-    let with_key = |key: &str| ServeArgs { root_key: key.to_owned(), ..parse(&[]).unwrap() };
+    let with_key = |key: &str| ServeArgs { root_key: Some(key.to_owned()), ..parse(&[]).unwrap() };
     for good in ["aZ0_-.~!", &"k".repeat(256)] {
         assert_eq!(with_key(good).check_key(), Ok(()), "{good}");
     }
@@ -62,7 +62,8 @@ fn a_key_must_fit_into_a_header() {
 #[test]
 fn a_secret_is_never_printed() {
     let args = ServeArgs {
-        root_key: "hush".to_owned(),
+        root_key: Some("hush".to_owned()),
+        place: DatabaseArgs { database: Some("mysql://u:hush@db/d".to_owned()), data: None },
         redis: Some("redis://:hush@cache".to_owned()),
         fleet_secret: Some("hush".to_owned()),
         globe: Some("mysql://u:hush@db/d".to_owned()),

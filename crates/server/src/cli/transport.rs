@@ -20,7 +20,8 @@ pub struct TransportArgs {
     /// Most connections at a time.
     ///
     /// When there are as many, the one that has been without a request for the longest time is
-    /// closed for the next client. Each can take some 50 KB, and one file of the process.
+    /// closed for the next client. Each is one file of the process; one of HTTP/1.1 can take some
+    /// 50 KB, one of HTTP/2 some megabytes while it has many requests in flight.
     #[arg(
         long,
         value_name = "N",

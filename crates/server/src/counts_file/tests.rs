@@ -2,7 +2,8 @@ use std::env;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tidegate::{Cost, Limit, ManualClock, Part, Request, Subject, Window};
+use tidegate::sqlite::SqliteStore;
+use tidegate::{Cost, Limit, ManualClock, Part, RegionName, Request, Subject, Window};
 use tidegate_lab::{DEADLINE, eventually};
 use tokio::time::timeout;
 
@@ -11,6 +12,13 @@ use super::*;
 /// A day: the tests end before it does.
 const DAY_MS: u64 = 86_400_000;
 const START_MS: u64 = 20_000 * DAY_MS;
+
+/// The file, taken if it is free.
+fn open(directory: &Path, region: Option<&str>, secret: Option<[u8; 32]>) -> CountsFile {
+    let file = CountsFile::new(directory, region, secret);
+    let _ = file.try_take();
+    file
+}
 
 /// A directory that ends with its owner.
 struct Place(PathBuf);
@@ -26,8 +34,12 @@ impl Place {
         Self(path)
     }
 
+    /// Whoever forks meanwhile, as another test does, holds the file for a moment longer than its
+    /// owner.
     fn open(&self) -> CountsFile {
-        CountsFile::open(&self.0, None, None)
+        let file = CountsFile::new(&self.0, None, None);
+        eventually("the file is free", DEADLINE, || file.try_take().ok()).unwrap();
+        file
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -64,6 +76,11 @@ fn spent(limiter: &Limiter) -> u64 {
     1_000_000_000 - limiter.check_now(&request(0)).remaining()
 }
 
+/// Lets virtual time pass.
+async fn pass(ms: u64) {
+    let _ = timeout(Duration::from_millis(ms), std::future::pending::<()>()).await;
+}
+
 /// What the next process would begin with.
 fn kept(place: &Place) -> u64 {
     spent(&limiter(place.open().restore()))
@@ -72,7 +89,7 @@ fn kept(place: &Place) -> u64 {
 #[test]
 fn the_next_process_finds_what_was_saved() {
     let place = Place::new();
-    let mut file = place.open();
+    let file = place.open();
     assert!(file.is_kept() && file.restore().is_none(), "there is nothing yet");
     let first = limiter(None);
     spend(&first, 7);
@@ -102,7 +119,7 @@ fn nothing_is_written_if_nothing_was_admitted() {
 #[test]
 fn two_processes_never_share_a_file() {
     let place = Place::new();
-    let (first, mut second) = (place.open(), place.open());
+    let (first, second) = (place.open(), open(&place.0, None, None));
     assert!(first.is_kept() && !second.is_kept());
     let (one, other) = (limiter(None), limiter(None));
     spend(&one, 3);
@@ -117,7 +134,7 @@ fn two_processes_never_share_a_file() {
 #[test]
 fn each_region_has_its_own_file() {
     let place = Place::new();
-    let of = |region| CountsFile::open(&place.0, Some(region), None);
+    let of = |region| open(&place.0, Some(region), None);
     let all = ["eu", "EU", "../eu", "e%75", "a/b"].map(of);
     assert!(all.iter().all(CountsFile::is_kept));
     assert_eq!(all[0].path(), place.file("counts-eu.bin"));
@@ -142,7 +159,8 @@ fn a_file_that_cannot_be_used_is_moved_aside() {
         assert!(!place.file("counts.bin").exists());
     }
     fs::write(place.file("counts.bin"), &whole).unwrap();
-    let mut foreign = CountsFile::open(&place.0, None, Some([1; 32]));
+    let foreign = CountsFile::new(&place.0, None, Some([1; 32]));
+    eventually("the file is free", DEADLINE, || foreign.try_take().ok()).unwrap();
     assert!(foreign.restore().is_none(), "of another fleet");
     assert_eq!(fs::read(place.file("counts.bin.bad")).unwrap(), whole);
     let again = limiter(None);
@@ -156,7 +174,7 @@ fn a_file_that_cannot_be_used_is_moved_aside() {
 fn a_directory_that_cannot_be_had_fails_nothing() {
     let place = Place::new();
     fs::write(&place.0, "a file").unwrap();
-    let mut file = place.open();
+    let file = open(&place.0, None, None);
     assert!(!file.is_kept() && file.restore().is_none());
     let limiter = limiter(None);
     spend(&limiter, 1);
@@ -188,7 +206,7 @@ fn a_save_that_fails_leaves_the_old_file() {
 fn only_a_change_is_told() {
     let mut state = State::default();
     let failure = || Err(io::Error::other("the disk is full"));
-    let saved = || Ok(SavedCounts::default());
+    let saved = || Ok(93);
     assert_eq!(state.note(1, &saved()), None);
     assert!(state.note(2, &failure()).is_some_and(|text| text.contains("the disk is full")));
     assert_eq!(state.note(3, &failure()), None);
@@ -198,10 +216,88 @@ fn only_a_change_is_told() {
 
 #[test]
 fn saving_has_a_fiftieth_of_the_time() {
-    assert_eq!(rest(Duration::ZERO), INTERVAL);
-    assert_eq!(rest(Duration::from_millis(102)), INTERVAL);
+    assert_eq!(rest(Duration::ZERO, 0), INTERVAL);
+    assert_eq!(rest(Duration::from_millis(102), 0), INTERVAL);
     let took = Duration::from_secs(2);
-    assert_eq!(took.as_secs_f64() / (took + rest(took)).as_secs_f64(), 0.02);
+    assert_eq!(took.as_secs_f64() / (took + rest(took, 0)).as_secs_f64(), 0.02);
+}
+
+#[test]
+fn a_disk_is_worn_by_half_a_megabyte_a_second_at_most() {
+    for (subjects, seconds) in [(50_000, 5), (100_000, 8), (1_000_000, 88), (u64::MAX / 44, 0)] {
+        let rest = rest(Duration::ZERO, subjects * 44);
+        assert!(rest >= INTERVAL && rest.as_secs() >= seconds, "{subjects}: {rest:?}");
+        if subjects <= 1_000_000 {
+            assert_eq!(rest.as_secs(), seconds, "{subjects}");
+        }
+    }
+}
+
+/// A rolling restart on one directory: the old process is still finishing.
+#[tokio::test(start_paused = true)]
+async fn a_process_waits_for_the_one_that_ends_and_begins_with_its_counts() {
+    let place = Place::new();
+    let (old, ending) = (place.open(), limiter(None));
+    let new = CountsFile::new(&place.0, None, None);
+    let old_ends = async {
+        pass(8_000).await;
+        spend(&ending, 7);
+        old.save(&ending);
+        drop(old);
+    };
+    let start = Instant::now();
+    tokio::join!(new.take(), old_ends);
+    assert!(new.is_kept() && start.elapsed() < TAKE_DEADLINE);
+    assert_eq!(spent(&limiter(new.restore())), 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_waited_in_vain_takes_the_file_over_later() {
+    let place = Place::new();
+    let (old, new) = (place.open(), Arc::new(CountsFile::new(&place.0, None, None)));
+    let start = Instant::now();
+    new.take().await;
+    assert!(start.elapsed() < TAKE_DEADLINE + Duration::from_secs(1));
+    assert!(!new.is_kept() && new.restore().is_none());
+    let one = Arc::new(limiter(None));
+    let keeper = tokio::spawn(Arc::clone(&new).keep(Arc::clone(&one)));
+    spend(&one, 3);
+    pass(60_000).await;
+    assert_eq!((new.is_kept(), new.saves()), (false, 0));
+    drop(old);
+    pass(5_500).await;
+    assert_eq!((new.is_kept(), new.saves()), (true, 1));
+    keeper.abort();
+    let _ = keeper.await;
+    let is_free = || (Arc::strong_count(&new) == 1).then_some(());
+    eventually("nobody saves any more", DEADLINE, is_free).unwrap();
+    drop(new);
+    assert_eq!(kept(&place), 3);
+}
+
+/// A region of one process that is killed before its first request is the same one afterwards.
+#[tokio::test]
+async fn who_a_region_is_is_saved_before_anything_is_admitted() {
+    let place = Place::new();
+    let build = |saved: Option<Saved>| {
+        let store = SqliteStore::open(&place.file("globe.db"));
+        let builder = Limiter::builder().globe(RegionName::new("eu").unwrap(), store);
+        match saved {
+            Some(saved) => builder.restore(saved).build().unwrap(),
+            None => builder.build().unwrap(),
+        }
+    };
+    let file = place.open();
+    assert!(!limiter(None).has_identity() && build(None).has_identity());
+    file.save(&build(None));
+    assert_eq!(file.saves(), 1);
+    drop(file);
+    let at_home = limiter(place.open().restore());
+    assert!(at_home.has_identity(), "of the life before");
+    let file = place.open();
+    file.save(&build(file.restore()));
+    file.save(&at_home);
+    assert_eq!(file.saves(), 1, "once is enough");
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,7 +306,7 @@ async fn counts_are_saved_at_a_steady_cadence() {
     let (file, limiter) = (Arc::new(place.open()), Arc::new(limiter(None)));
     let keeper = tokio::spawn(Arc::clone(&file).keep(Arc::clone(&limiter)));
     let saves_after = async |ms| {
-        let _ = timeout(Duration::from_millis(ms), std::future::pending::<()>()).await;
+        pass(ms).await;
         file.saves()
     };
     assert_eq!(saves_after(12_000).await, 0);
@@ -224,6 +320,9 @@ async fn counts_are_saved_at_a_steady_cadence() {
     Arc::clone(&file).save_now(Arc::clone(&limiter)).await;
     assert_eq!(file.saves(), 3);
     let _ = keeper.await;
+    // A save that was under way goes on without the keeper, and holds the file.
+    let is_free = || (Arc::strong_count(&file) == 1).then_some(());
+    eventually("nobody saves any more", DEADLINE, is_free).unwrap();
     drop(file);
     assert_eq!(kept(&place), 12);
 }
@@ -237,7 +336,7 @@ const SAVES_MAX: u64 = 20_000;
 #[test]
 fn a_process_that_is_killed_leaves_a_whole_file() {
     if let Some(directory) = env::var_os(KILLED) {
-        let mut file = CountsFile::open(Path::new(&directory), None, None);
+        let file = open(Path::new(&directory), None, None);
         let limiter = limiter(file.restore());
         for _ in 0..SAVES_MAX {
             spend(&limiter, 1);

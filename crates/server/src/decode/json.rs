@@ -43,27 +43,57 @@ pub(super) struct Field<'a> {
     pub(super) repeated: bool,
 }
 
+/// The fields that any request has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Name {
+    Namespace,
+    Identifier,
+    Limit,
+    Duration,
+    Cost,
+    Cursor,
+}
+
+impl Name {
+    const ALL: [Self; 6] =
+        [Self::Namespace, Self::Identifier, Self::Limit, Self::Duration, Self::Cost, Self::Cursor];
+
+    /// One of its own.
+    pub(super) const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+
+    /// As it is written.
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::Namespace => "namespace",
+            Self::Identifier => "identifier",
+            Self::Limit => "limit",
+            Self::Duration => "duration",
+            Self::Cost => "cost",
+            Self::Cursor => "cursor",
+        }
+    }
+}
+
 /// The fields of one object.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Fields<'a> {
-    pub(super) namespace: Field<'a>,
-    pub(super) identifier: Field<'a>,
-    pub(super) limit: Field<'a>,
-    pub(super) duration: Field<'a>,
-    pub(super) cost: Field<'a>,
+    known: [Field<'a>; Name::ALL.len()],
     /// Names that are none of these; no more than can be reported.
     pub(super) unknown: Vec<String>,
 }
 
 impl<'a> Fields<'a> {
+    /// All fields, whether they are there or not.
+    pub(super) fn all(&self) -> impl Iterator<Item = (Name, &Field<'a>)> {
+        Name::ALL.into_iter().zip(&self.known)
+    }
+
     fn keep(&mut self, name: &str, value: Value<'a>) {
-        let field = match name {
-            "namespace" => &mut self.namespace,
-            "identifier" => &mut self.identifier,
-            "limit" => &mut self.limit,
-            "duration" => &mut self.duration,
-            "cost" => &mut self.cost,
-            _ => return self.keep_unknown(name),
+        let mut all = Name::ALL.into_iter().zip(&mut self.known);
+        let Some((_, field)) = all.find(|(known, _)| known.text() == name) else {
+            return self.keep_unknown(name);
         };
         field.repeated |= field.value.is_some();
         field.value = Some(value);

@@ -8,6 +8,7 @@ use tidegate::mysql::{KnownRegion, MysqlConfig, MysqlStore};
 use tidegate::sqlite::SqliteStore;
 use tidegate::{GlobalError, GlobalStore};
 use tidegate_convergence::{GlobalCall, GlobalReply};
+use tidegate_stores::control::ControlStore;
 
 use super::GlobeError;
 
@@ -41,6 +42,19 @@ impl Database {
         Ok(Self::Mysql { store: Arc::new(MysqlStore::new(config)?), place })
     }
 
+    /// Whether it is a file of this machine.
+    pub(crate) const fn is_file(&self) -> bool {
+        matches!(self, Self::Sqlite { .. })
+    }
+
+    /// What the control plane speaks with.
+    pub(crate) fn control(&self) -> Arc<dyn ControlStore> {
+        match self {
+            Self::Mysql { store, .. } => Arc::clone(store) as _,
+            Self::Sqlite { store, .. } => Arc::clone(store) as _,
+        }
+    }
+
     /// What a limiter speaks with.
     pub(super) fn store(&self) -> Arc<dyn GlobalStore> {
         match self {
@@ -49,14 +63,14 @@ impl Database {
         }
     }
 
-    pub(super) async fn check(&self) -> Result<(), GlobalError> {
+    pub(crate) async fn check(&self) -> Result<(), GlobalError> {
         match self {
             Self::Mysql { store, .. } => store.check().await,
             Self::Sqlite { store, .. } => store.check().await,
         }
     }
 
-    pub(super) async fn migrate(&self) -> Result<(), GlobalError> {
+    pub(crate) async fn migrate(&self) -> Result<(), GlobalError> {
         match self {
             Self::Mysql { store, .. } => store.migrate().await,
             Self::Sqlite { store, .. } => store.migrate().await,

@@ -40,7 +40,8 @@ const MANUAL: &str = include_str!("../../../../docs/globe.md");
 
 #[test]
 fn the_manual_names_the_rights_that_are_needed() {
-    for grants in [tidegate::mysql::GRANTS, tidegate::mysql::MIGRATE_GRANTS] {
+    use tidegate::mysql::{GC_GRANTS, GRANTS, MIGRATE_GRANTS};
+    for grants in [GRANTS, MIGRATE_GRANTS, GC_GRANTS] {
         assert!(MANUAL.contains(grants), "{grants}");
     }
 }

@@ -1,28 +1,23 @@
 //! The commands that look after the shared store. Each ends by itself.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::io::{self, Write};
+mod gc;
+mod look;
+
+use std::io;
 use std::process::ExitCode;
 
+use serde_json::json;
 use thiserror::Error;
-use tidegate::mysql::{KnownRegion, SCHEMA_VERSION};
-use tidegate::{Clock, GlobalError, Part, RequestError, Subject, SystemClock, Window};
-use tidegate_convergence::{GlobalCall, GlobalReply, Import, unpack};
-use tidegate_limiter::{Digest, FleetSecret};
+use tidegate::mysql::SCHEMA_VERSION;
+use tidegate::{GlobalError, RequestError};
 
 use super::GlobeError;
 use super::database::Database;
-use crate::cli::{GcArgs, GlobeUrl, ShowArgs, fleet_secret_bytes};
-
-/// `gc` did what it may do at once, and there is more.
-const MORE_LEFT: u8 = 3;
-/// Nothing is deleted that expired by less than this: clocks differ.
-const GRACE_MS: u64 = 60_000;
-/// Rows read at a time.
-const ROWS_AT_ONCE: usize = 256;
-/// Shorter windows are not shared.
-const WINDOW_MIN_MS: u64 = 60_000;
+use crate::cli::output::{say, say_json};
+use crate::cli::{MigrateArgs, Output};
+use crate::place::{self, PlaceError};
+pub use gc::gc;
+pub use look::{regions, show};
 
 /// Why a command came to nothing.
 #[derive(Debug, Error)]
@@ -31,12 +26,18 @@ pub enum ToolError {
     /// Not an address.
     #[error("the shared store (TIDEGATE_GLOBE or --globe): {0}.")]
     BadUrl(#[from] GlobeError),
+    /// The same of the other one.
+    #[error("the database (TIDEGATE_DATABASE or --database): {0}.")]
+    BadDatabase(GlobeError),
     /// Not a subject.
     #[error("{0}")]
     BadSubject(#[from] RequestError),
     /// Not a fleet secret.
     #[error("the fleet secret (TIDEGATE_FLEET_SECRET or --fleet-secret) {0}.")]
     BadSecret(&'static str),
+    /// No place for the data.
+    #[error("{0}")]
+    Place(#[from] PlaceError),
     /// The database said no, or nothing.
     #[error("{0}: {1}")]
     Store(String, GlobalError),
@@ -51,7 +52,9 @@ impl ToolError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Store(_, GlobalError::Schema(_)) => ExitCode::from(2),
-            Self::Store(..) | Self::System(_) => ExitCode::from(1),
+            Self::Place(PlaceError::Make { .. }) | Self::Store(..) | Self::System(_) => {
+                ExitCode::from(1)
+            }
             _ => ExitCode::from(2),
         }
     }
@@ -60,187 +63,80 @@ impl ToolError {
 /// What a command is made of.
 type Done = Result<ExitCode, ToolError>;
 
-/// `tidegate migrate`: makes the tables, or brings them up to date.
+/// `tidegate migrate`: makes the tables, or brings them up to date: of the shared store, of the
+/// database of the control plane, or of both. If none is named, of the one in the data directory.
 ///
 /// # Errors
 /// What was wrong: the address, the database, or the tables.
-pub fn migrate(url: &GlobeUrl) -> Done {
-    with(url, async |database| {
-        let before = database.check().await;
-        if before.is_ok() {
-            say(&format_args!("{database}: the tables are of version {SCHEMA_VERSION} already"));
-            return Ok(ExitCode::SUCCESS);
-        }
-        database.migrate().await.map_err(|why| at(database, why))?;
-        say(&format_args!("{database}: the tables are now of version {SCHEMA_VERSION}"));
-        Ok(ExitCode::SUCCESS)
-    })
+pub fn migrate(args: &MigrateArgs) -> Done {
+    if let Some(url) = &args.place.database {
+        Database::parse(url).map_err(ToolError::BadDatabase)?;
+    }
+    let mut urls: Vec<String> = args.globe.iter().chain(&args.place.database).cloned().collect();
+    if urls.is_empty() {
+        let dir = place::data_dir(args.place.data.as_deref())?;
+        place::make(&dir)?;
+        urls.push(place::database_url(&dir));
+    }
+    urls.dedup();
+    let mut migrated = Vec::new();
+    let done = urls.iter().try_for_each(|url| {
+        migrated.push(with(url, Migrated::make)?);
+        Ok(())
+    });
+    // What was done is said, even if not all of it was.
+    match args.output {
+        Output::Text => migrated.iter().for_each(Migrated::say),
+        Output::Json if migrated.is_empty() => {}
+        Output::Json => say_json(&migrated.iter().map(Migrated::json).collect::<Vec<_>>()),
+    }
+    done.map(|()| ExitCode::SUCCESS)
 }
 
-/// `tidegate gc`: deletes what expired, in bounded steps.
-///
-/// # Errors
-/// What was wrong: the address, the database, or the tables.
-pub fn gc(args: &GcArgs) -> Done {
-    with(&args.url, async |database| {
-        let expired_before_ms = SystemClock::new().now().unix_ms().saturating_sub(GRACE_MS);
-        let rows_max = usize::try_from(args.batch).unwrap_or(usize::MAX);
-        let (mut deleted, mut batches, mut more) = (0, 0, true);
-        while more && batches < args.max_batches {
-            let call = GlobalCall::Collect { expired_before_ms, rows_max };
-            let reply = database.call(&call).await.map_err(|why| {
-                if deleted > 0 {
-                    say(&format_args!("{database}: {deleted} rows deleted before it failed"));
-                }
-                at(database, why)
-            })?;
-            let GlobalReply::Deleted { rows } = reply else { break };
-            (deleted, batches) = (deleted + rows, batches + 1);
-            more = rows >= u64::from(args.batch);
-        }
-        let left = if more { "more is left" } else { "nothing that expired is left" };
-        say(&format_args!("{database}: rows deleted: {deleted}, in steps: {batches}; {left}"));
-        Ok(if more { ExitCode::from(MORE_LEFT) } else { ExitCode::SUCCESS })
-    })
+/// What became of the tables of a database.
+struct Migrated {
+    database: String,
+    changed: bool,
 }
 
-/// `tidegate globe regions`: lists the regions.
-///
-/// # Errors
-/// What was wrong: the address, the database, or the tables.
-pub fn regions(url: &GlobeUrl) -> Done {
-    with(url, async |database| {
-        let known = database.regions().await.map_err(|why| at(database, why))?;
-        if known.is_empty() {
-            say(&format_args!("{database}: no region was ever there"));
-            return Ok(ExitCode::SUCCESS);
+impl Migrated {
+    async fn make(database: &Database) -> Result<Self, ToolError> {
+        let changed = database.check().await.is_err();
+        if changed {
+            database.migrate().await.map_err(|why| at(database, why))?;
         }
-        say(&format_args!("{:8}  {:<48}  last seen", "number", "region"));
-        for region in known {
-            let seen = Seen(region.seen_ms_ago);
-            say(&format_args!("{:08x}  {:<48}  {seen}", region.number.0, region.name));
-        }
-        Ok(ExitCode::SUCCESS)
-    })
-}
+        Ok(Self { database: database.to_string(), changed })
+    }
 
-/// `tidegate globe show`: what each region published of a subject.
-///
-/// # Errors
-/// What was wrong: the address, the database, or the tables.
-pub fn show(args: &ShowArgs) -> Done {
-    let secret = fleet_secret_bytes(args.fleet_secret.as_deref()).map_err(ToolError::BadSecret)?;
-    let secret = secret.map_or_else(FleetSecret::default, FleetSecret::from_bytes);
-    let part = |text| Part::new(text);
-    let (workspace, namespace) = (part(&args.workspace)?, part(&args.namespace)?);
-    let window = Window::from_millis(args.window)?;
-    let subject = Subject::new(workspace, namespace, part(&args.identifier)?, window);
-    let digest = Digest::of(&subject, &secret);
-    with(&args.url, async |database| {
-        if args.window < WINDOW_MIN_MS {
-            say(&"windows of less than a minute are not shared between regions");
-            return Ok(ExitCode::SUCCESS);
-        }
-        let known = database.regions().await.map_err(|why| at(database, why))?;
-        let found = read(database, digest, args.window).await?;
-        let now_ms = SystemClock::new().now().unix_ms();
-        let current = now_ms / args.window;
-        let rest_ms = args.window - now_ms % args.window;
-        let ends = format!("ends in {} s", rest_ms / 1_000);
-        say(&Cell {
-            what: "current",
-            sequence: current,
-            when: &ends,
-            found: &found,
-            known: &known,
-        });
-        let previous = current.saturating_sub(1);
-        let counts = format!("counts for {} % now", rest_ms.saturating_mul(100) / args.window);
-        let (what, when) = ("previous", counts.as_str());
-        say(&Cell { what, sequence: previous, when, found: &found, known: &known });
-        Ok(ExitCode::SUCCESS)
-    })
-}
-
-/// The largest total of each (sequence, region) of a subject in the feed.
-type Found = BTreeMap<(u64, u32), u64>;
-
-/// Reads the whole feed.
-async fn read(database: &Database, digest: Digest, window_ms: u64) -> Result<Found, ToolError> {
-    let (mut found, mut from) = (Found::new(), 0);
-    loop {
-        let import = Import { from, gaps: Vec::new(), repeats: true, rows_max: ROWS_AT_ONCE };
-        let reply = database.call(&GlobalCall::Import(import)).await;
-        let GlobalReply::Imported(rows) = reply.map_err(|why| at(database, why))? else {
-            return Ok(found);
-        };
-        for row in &rows {
-            let counters = unpack(&row.batch.payload).unwrap_or_default();
-            let ours = |counter: &&tidegate_convergence::Counter| {
-                counter.subject == digest && counter.window_ms == window_ms
-            };
-            for counter in counters.iter().filter(ours) {
-                let count = found.entry((counter.sequence, row.batch.region.0)).or_insert(0);
-                *count = counter.count.max(*count);
+    fn say(&self) {
+        let Self { database, changed } = self;
+        match changed {
+            true => {
+                say(&format_args!("{database}: the tables are now of version {SCHEMA_VERSION}"))
+            }
+            false => {
+                say(&format_args!(
+                    "{database}: the tables are of version {SCHEMA_VERSION} already"
+                ));
             }
         }
-        match rows.last() {
-            Some(last) if rows.len() >= ROWS_AT_ONCE && last.id > from => from = last.id,
-            _ => return Ok(found),
-        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let Self { database, changed } = self;
+        json!({"database": database, "version": SCHEMA_VERSION, "changed": changed})
     }
 }
 
-/// One cell, as it is shown.
-struct Cell<'a> {
-    what: &'a str,
-    sequence: u64,
-    when: &'a str,
-    found: &'a Found,
-    known: &'a [KnownRegion],
-}
-
-impl fmt::Display for Cell<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all = self.found.range((self.sequence, 0)..=(self.sequence, u32::MAX));
-        let total: u64 = all.clone().map(|(_, count)| *count).sum();
-        let Self { what, sequence, when, .. } = self;
-        write!(f, "{what} window, number {sequence}, {when}: {total} published")?;
-        for ((_, region), count) in all {
-            let known = self.known.iter().find(|known| known.number.0 == *region);
-            let name = known.map_or("(a former region)", |known| known.name.as_str());
-            write!(f, "\n{region:08x}  {name:<48}  {count}")?;
-        }
-        Ok(())
-    }
-}
-
-/// When something was last seen.
-struct Seen(Option<u64>);
-
-impl fmt::Display for Seen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            None => f.write_str("gave its name back"),
-            Some(ms) if ms < 120_000 => write!(f, "{} s ago", ms / 1_000),
-            Some(ms) if ms < 7_200_000 => write!(f, "{} min ago", ms / 60_000),
-            Some(ms) if ms < 172_800_000 => write!(f, "{} h ago", ms / 3_600_000),
-            Some(ms) => write!(f, "{} days ago", ms / 86_400_000),
-        }
-    }
-}
-
-fn with(url: &GlobeUrl, job: impl AsyncFnOnce(&Database) -> Done) -> Done {
-    let database = Database::parse(&url.globe)?;
+fn with<T>(
+    url: &str,
+    job: impl AsyncFnOnce(&Database) -> Result<T, ToolError>,
+) -> Result<T, ToolError> {
+    let database = Database::parse(url)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(job(&database))
 }
 
 fn at(database: &Database, why: GlobalError) -> ToolError {
     ToolError::Store(database.to_string(), why)
-}
-
-/// Tells whoever reads; a closed pipe is not an error.
-fn say(text: &dyn fmt::Display) {
-    let _ = writeln!(io::stdout().lock(), "{text}");
 }

@@ -87,22 +87,23 @@ impl Claim {
     /// Tells the region, in a task of its own. Only one that gave us the right is waited for: the
     /// answer of one that did not hear us, or was not heard, is worth no time.
     ///
-    /// What pushed something out here is not told: so a process puts no more into the store of the
-    /// region than it remembers itself, and what it remembers is bounded.
+    /// What pushed something out here is told for a minute only: so a process keeps no more in the
+    /// store of the region than it remembers itself, and a minute of its calls.
     fn tell(&self, reply: &Bytes, has_room: bool) -> Option<JoinHandle<bool>> {
         if !self.asked {
             return None;
         }
         let sealed_bytes = reply.len().saturating_add(SEAL_BYTES);
-        if !has_room || sealed_bytes > self.shared.bounds.region_reply_bytes_max {
+        let bounds = &self.shared.bounds;
+        if sealed_bytes > bounds.region_reply_bytes_max {
             self.release_there();
             return None;
         }
+        let life_ms = if has_room { bounds.reply_life_ms } else { bounds.brief_life_ms };
         let (shared, call) = (Arc::clone(&self.shared), self.once());
         let sealed = self.ticket.seal(self.claimant, reply);
         let telling = Handle::try_current().ok()?.spawn(async move {
             let Some(region) = &shared.region else { return false };
-            let life_ms = shared.bounds.reply_life_ms;
             let settling = region.store.settle(&call, &sealed, life_ms);
             let settled = region.ask(shared.now_ms(), settling).await == Some(true);
             if settled {

@@ -1,8 +1,10 @@
 //! What this process remembers: bounded, and shared fairly between workspaces.
 //!
 //! Promises: never more than its budget; a workspace never loses a reply to one that holds more;
-//! the oldest reply of a workspace goes first. Claims under way are never pushed out.
-//! Refuses: a claim when there is nothing to push out for it.
+//! the oldest reply of a workspace goes first. One that is alone may have it all. Claims under way
+//! are never pushed out, and a reply whose time is over is never given. No call has to forget more
+//! than a few replies of others.
+//! Refuses: a claim when there is nothing to push out for it, or when its workspace has too many.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -16,7 +18,11 @@ use super::{Bounds, Scope};
 
 /// What a call costs beside its reply: its place in the maps, which are half empty at worst, and
 /// what an allocation adds. `tests/idempotency` compares it with what is really allocated.
-pub(super) const CALL_BYTES: usize = 448;
+pub(super) const CALL_BYTES: usize = 512;
+
+/// Replies whose time is over that one call forgets at most, twice: some ten microseconds. What it
+/// adds is less than what they free, so that a full memory of old replies pushes out nothing.
+const EXPIRE_MAX: usize = 64;
 
 /// Calls that are being decided, and the replies to those that were.
 #[derive(Debug)]
@@ -38,6 +44,8 @@ pub(super) struct Memory {
 #[derive(Debug, Default)]
 struct Share {
     bytes: usize,
+    /// Calls under way: what nobody can push out.
+    claims: usize,
     /// Its replies, the oldest first.
     replies: VecDeque<Aging>,
 }
@@ -65,6 +73,8 @@ enum State {
     Done {
         reply: Bytes,
         scope: Scope,
+        number: u64,
+        until_ms: u64,
     },
 }
 
@@ -111,20 +121,26 @@ impl Memory {
 
     /// Looks the call up; nobody decides it yet, the caller does.
     pub(super) fn claim(&mut self, ticket: &Ticket, now_ms: u64) -> Known {
-        self.expire(now_ms, usize::MAX);
+        self.expire(now_ms, EXPIRE_MAX);
+        self.forget_if_over(ticket, now_ms);
         if let Some(kept) = self.calls.get(&ticket.name) {
             return match &kept.state {
                 _ if kept.fingerprint != ticket.fingerprint => Known::Other,
                 State::Pending { over, .. } => Known::Pending(Arc::clone(over)),
-                State::Done { reply, scope } => Known::Done(reply.clone(), *scope),
+                State::Done { reply, scope, .. } => Known::Done(reply.clone(), *scope),
             };
+        }
+        let claims = self.shares.get(&ticket.workspace).map_or(0, |share| share.claims);
+        if claims.saturating_add(1).saturating_mul(CALL_BYTES) > self.bounds.workspace_bytes_max {
+            return Known::Full;
         }
         self.grow(ticket.workspace, CALL_BYTES);
         let before = self.pushed_out;
-        if !self.make_room(ticket.workspace) {
+        if !self.make_room() {
             self.shrink(ticket.workspace, CALL_BYTES);
             return Known::Full;
         }
+        self.count_claims(ticket.workspace, claims.saturating_add(1));
         let (over, roomy) = (Arc::new(Semaphore::new(0)), self.pushed_out == before);
         let state = State::Pending { over: Arc::clone(&over), roomy };
         self.calls.insert(ticket.name, Kept { fingerprint: ticket.fingerprint, state });
@@ -134,7 +150,19 @@ impl Memory {
     /// A claim that came to nothing.
     pub(super) fn release(&mut self, ticket: &Ticket) {
         if self.calls.remove(&ticket.name).is_some() {
+            self.end_claim(ticket.workspace);
             self.shrink(ticket.workspace, CALL_BYTES);
+        }
+    }
+
+    fn end_claim(&mut self, workspace: Workspace) {
+        let claims = self.shares.get(&workspace).map_or(0, |share| share.claims);
+        self.count_claims(workspace, claims.saturating_sub(1));
+    }
+
+    fn count_claims(&mut self, workspace: Workspace, claims: usize) {
+        if let Some(share) = self.shares.get_mut(&workspace) {
+            share.claims = claims;
         }
     }
 
@@ -146,20 +174,21 @@ impl Memory {
         scope: Scope,
         now_ms: u64,
     ) -> bool {
-        self.expire(now_ms, usize::MAX);
+        self.expire(now_ms, EXPIRE_MAX);
+        let until_ms = now_ms.saturating_add(self.bounds.reply_life_ms);
         let Some(kept) = self.calls.get_mut(&ticket.name) else { return false };
         let State::Pending { roomy, .. } = kept.state else { return false };
         let bytes = reply.len();
-        kept.state = State::Done { reply, scope };
         let (number, name) = (self.next, ticket.name);
+        kept.state = State::Done { reply, scope, number, until_ms };
         self.next = number.wrapping_add(1);
+        self.end_claim(ticket.workspace);
         self.ages.insert(number, ticket.workspace);
         self.grow(ticket.workspace, bytes);
-        let until_ms = now_ms.saturating_add(self.bounds.reply_life_ms);
         let share = self.shares.entry(ticket.workspace).or_default();
         share.replies.push_back(Aging { number, until_ms, name });
         let before = self.pushed_out;
-        self.make_room(ticket.workspace);
+        self.make_room();
         roomy && self.pushed_out == before
     }
 
@@ -179,29 +208,36 @@ impl Memory {
             if oldest.is_none_or(|oldest| oldest.until_ms > now_ms) {
                 return;
             }
-            self.forget_oldest_of(workspace);
+            self.forget(workspace, 0);
+        }
+    }
+
+    /// Forgets the reply to this call if its time is over: [`expire`](Self::expire) may not have
+    /// come to it yet.
+    fn forget_if_over(&mut self, ticket: &Ticket, now_ms: u64) {
+        let Some(Kept { state: State::Done { number, until_ms, .. }, .. }) =
+            self.calls.get(&ticket.name)
+        else {
+            return;
+        };
+        let Some(share) = self.shares.get(&ticket.workspace).filter(|_| *until_ms <= now_ms) else {
+            return;
+        };
+        if let Ok(at) = share.replies.binary_search_by_key(number, |aging| aging.number) {
+            self.forget(ticket.workspace, at);
         }
     }
 
     /// Pushes out replies until everything fits; `false` if it cannot.
-    fn make_room(&mut self, workspace: Workspace) -> bool {
-        loop {
-            let held = self.shares.get(&workspace).map_or(0, |share| share.bytes);
-            let from = if held > self.bounds.workspace_bytes_max {
-                workspace
-            } else if self.bytes > self.bounds.bytes_max {
-                match self.largest() {
-                    Some(largest) => largest,
-                    None => return false,
-                }
-            } else {
-                return true;
-            };
-            if !self.forget_oldest_of(from) {
+    fn make_room(&mut self) -> bool {
+        while self.bytes > self.bounds.bytes_max {
+            let Some(largest) = self.largest() else { return false };
+            if !self.forget(largest, 0) {
                 return false;
             }
             self.pushed_out = self.pushed_out.saturating_add(1);
         }
+        true
     }
 
     /// The workspace that holds most, of those that have a reply.
@@ -212,10 +248,10 @@ impl Memory {
         self.sizes.iter().rev().map(|(_, workspace)| *workspace).find(has_reply)
     }
 
-    /// Forgets the oldest reply of a workspace; `false` if it has none.
-    fn forget_oldest_of(&mut self, workspace: Workspace) -> bool {
-        let oldest = self.shares.get_mut(&workspace).and_then(|share| share.replies.pop_front());
-        let Some(Aging { number, name, .. }) = oldest else { return false };
+    /// Forgets a reply of a workspace, the oldest is at 0; `false` if there is none.
+    fn forget(&mut self, workspace: Workspace, at: usize) -> bool {
+        let forgotten = self.shares.get_mut(&workspace).and_then(|share| share.replies.remove(at));
+        let Some(Aging { number, name, .. }) = forgotten else { return false };
         self.ages.remove(&number);
         let reply = match self.calls.remove(&name) {
             Some(Kept { state: State::Done { reply, .. }, .. }) => reply.len(),

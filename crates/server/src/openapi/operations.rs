@@ -1,6 +1,6 @@
 //! The table of what there is.
 
-use super::refusals::{CHECKS, OVERRIDES, Refusal};
+use super::refusals::{CHECKS, LOOKS, OVERRIDES, Refusal};
 
 /// One operation: a `POST` with a body and a key.
 pub(super) struct Operation {
@@ -14,6 +14,8 @@ pub(super) struct Operation {
     /// The schema of an answer, and what it says.
     pub(super) reply: &'static str,
     pub(super) answer: &'static str,
+    /// Whether it may have an `Idempotency-Key`.
+    pub(super) once: bool,
     /// Every other status.
     pub(super) refusals: &'static [&'static Refusal],
 }
@@ -23,10 +25,18 @@ pub(super) struct Probe {
     pub(super) path: &'static str,
     pub(super) id: &'static str,
     pub(super) summary: &'static str,
-    pub(super) statuses: &'static [(u16, &'static str)],
+    pub(super) statuses: &'static [Told],
 }
 
-pub(super) const OPERATIONS: [Operation; 6] = [
+/// One status of it.
+pub(super) struct Told {
+    pub(super) status: u16,
+    pub(super) when: &'static str,
+    /// The word that the reply has for it; without one, the reply is any object.
+    pub(super) word: Option<&'static str>,
+}
+
+pub(super) const OPERATIONS: [Operation; 8] = [
     Operation {
         path: "/v2/ratelimit.limit",
         id: "ratelimit.limit",
@@ -38,6 +48,7 @@ pub(super) const OPERATIONS: [Operation; 6] = [
         request: "LimitRequest",
         reply: "LimitReply",
         answer: "Admitted or denied: see `success`.",
+        once: true,
         refusals: CHECKS,
     },
     Operation {
@@ -51,6 +62,7 @@ pub(super) const OPERATIONS: [Operation; 6] = [
         request: "MultiLimitRequest",
         reply: "MultiLimitReply",
         answer: "Spent or not: see `passed`.",
+        once: true,
         refusals: CHECKS,
     },
     Operation {
@@ -64,6 +76,7 @@ pub(super) const OPERATIONS: [Operation; 6] = [
         request: "SetOverrideRequest",
         reply: "SetOverrideReply",
         answer: "It is set.",
+        once: false,
         refusals: OVERRIDES,
     },
     Operation {
@@ -78,6 +91,7 @@ pub(super) const OPERATIONS: [Operation; 6] = [
         request: "GetOverrideRequest",
         reply: "GetOverrideReply",
         answer: "The override.",
+        once: false,
         refusals: OVERRIDES,
     },
     Operation {
@@ -90,6 +104,7 @@ pub(super) const OPERATIONS: [Operation; 6] = [
         request: "ListOverridesRequest",
         reply: "ListOverridesReply",
         answer: "A page of overrides.",
+        once: false,
         refusals: OVERRIDES,
     },
     Operation {
@@ -102,7 +117,34 @@ pub(super) const OPERATIONS: [Operation; 6] = [
         request: "DeleteOverrideRequest",
         reply: "DeleteOverrideReply",
         answer: "It is gone.",
+        once: false,
         refusals: OVERRIDES,
+    },
+    Operation {
+        path: "/v2/tidegate.explain",
+        id: "tidegate.explain",
+        tag: "look",
+        summary: "Say how a request would be decided now",
+        description: "Term by term, with the override that applies. Counts nothing. Needs \
+            `ratelimit.*.look` or `ratelimit.<namespace id>.look`.",
+        request: "LimitRequest",
+        reply: "ExplainReply",
+        answer: "The terms, and the answer there would be.",
+        once: false,
+        refusals: LOOKS,
+    },
+    Operation {
+        path: "/v2/tidegate.inspect",
+        id: "tidegate.inspect",
+        tag: "look",
+        summary: "Say what is known of a subject",
+        description: "By this process, by its region and by each region. Counts nothing. Needs \
+            `ratelimit.*.look` or `ratelimit.<namespace id>.look`.",
+        request: "InspectRequest",
+        reply: "InspectReply",
+        answer: "What is known.",
+        once: false,
+        refusals: LOOKS,
     },
 ];
 
@@ -111,21 +153,25 @@ pub(super) const HEALTH: [Probe; 3] = [
         path: "/livez",
         id: "livez",
         summary: "Whether the process runs",
-        statuses: &[(200, "It does.")],
+        statuses: &[Told { status: 200, when: "It does.", word: Some("live") }],
     },
     Probe {
         path: "/readyz",
         id: "readyz",
         summary: "Whether to send requests here",
         statuses: &[
-            (200, "Yes. Stores that are away do not change that."),
-            (503, "No: the process was asked to end."),
+            Told {
+                status: 200,
+                when: "Yes. Stores that are away do not change that.",
+                word: Some("ready"),
+            },
+            Told { status: 503, when: "No: the process was asked to end.", word: Some("retiring") },
         ],
     },
     Probe {
         path: "/openapi.json",
         id: "openapi",
         summary: "This document",
-        statuses: &[(200, "This document.")],
+        statuses: &[Told { status: 200, when: "This document.", word: None }],
     },
 ];

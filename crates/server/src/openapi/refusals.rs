@@ -31,15 +31,16 @@ const UNAUTHORIZED: Refusal = Refusal {
 };
 const FORBIDDEN: Refusal = Refusal {
     status: 403,
-    when: "The key lacks a permission, which `detail` names, or the key or its workspace is \
-        disabled.",
+    when: "The key lacks a permission, which `detail` names; the key or its workspace is \
+        disabled; or there are as many namespaces or overrides as there may be.",
     names_fields: false,
     media_types: NEGOTIATED,
     headers: &[],
 };
 const NOT_FOUND: Refusal = Refusal {
     status: 404,
-    when: "There is no such namespace, or no such override in it.",
+    when: "There is no such namespace, or no such override in it. For a limit only if the \
+        namespace is given by an id: one that is given by its name is made.",
     names_fields: false,
     media_types: NEGOTIATED,
     headers: &[],
@@ -74,17 +75,55 @@ const TOO_MANY: Refusal = Refusal {
     media_types: &["application/problem+json"],
     headers: &["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "Retry-After"],
 };
+const IN_PROGRESS: Refusal = Refusal {
+    status: 409,
+    when: "A call with the same `Idempotency-Key` is under way.",
+    names_fields: false,
+    media_types: NEGOTIATED,
+    headers: &["Retry-After"],
+};
+const REUSED: Refusal = Refusal {
+    status: 422,
+    when: "The `Idempotency-Key` was used for another call.",
+    names_fields: false,
+    media_types: NEGOTIATED,
+    headers: &[],
+};
 const FAILED: Refusal = Refusal {
     status: 500,
-    when: "Something went wrong that should not. Nothing was counted.",
+    when: "The store of the control plane did not answer. Making the change again does no harm.",
     names_fields: false,
     media_types: NEGOTIATED,
     headers: &[],
 };
 
-/// What limits may be refused with.
-pub(super) const CHECKS: &[&Refusal] =
-    &[&BAD_REQUEST, &UNAUTHORIZED, &FORBIDDEN, &TOO_LATE, &GONE, &TOO_LARGE, &TOO_MANY, &FAILED];
+const BUSY: Refusal = Refusal {
+    status: 503,
+    when: "Too many large bodies are being read at this moment. Nothing was counted.",
+    names_fields: false,
+    media_types: NEGOTIATED,
+    headers: &["Retry-After"],
+};
+
+/// What limits may be refused with. Stores never are a reason: what cannot be asked is decided
+/// without.
+pub(super) const CHECKS: &[&Refusal] = &[
+    &BAD_REQUEST,
+    &UNAUTHORIZED,
+    &FORBIDDEN,
+    &NOT_FOUND,
+    &TOO_LATE,
+    &IN_PROGRESS,
+    &GONE,
+    &TOO_LARGE,
+    &REUSED,
+    &TOO_MANY,
+    &BUSY,
+];
+
+/// What looks may be refused with.
+pub(super) const LOOKS: &[&Refusal] =
+    &[&BAD_REQUEST, &UNAUTHORIZED, &FORBIDDEN, &NOT_FOUND, &TOO_LATE, &TOO_LARGE, &TOO_MANY, &BUSY];
 
 /// What overrides may be refused with.
 pub(super) const OVERRIDES: &[&Refusal] = &[
@@ -96,4 +135,5 @@ pub(super) const OVERRIDES: &[&Refusal] = &[
     &TOO_LARGE,
     &TOO_MANY,
     &FAILED,
+    &BUSY,
 ];

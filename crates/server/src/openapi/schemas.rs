@@ -1,19 +1,12 @@
 //! The shapes of bodies. Numbers come from the decoder and the limiter.
 
+mod looks;
+
 use serde_json::{Map, Value, json};
-use tidegate_limiter::{BATCH_MAX, LIMIT_MAX, PART_CHARS_MAX, WINDOW_MS_MAX};
+use tidegate_limiter::{BATCH_MAX, LIMIT_MAX, PART_CHARS_MAX};
 
 use super::{reference, with};
-use crate::decode::{COST, DURATION, LIMIT, Number};
-
-/// An override may block: the one limit of 0 that there is.
-const OVERRIDE_LIMIT: Number = Number { min: 0, ..LIMIT };
-/// An override may have the longest window that the limiter has.
-const OVERRIDE_DURATION: Number = Number { max: WINDOW_MS_MAX, ..DURATION };
-/// Most overrides in one page: what the contract allows.
-const PAGE_MAX: u64 = 100;
-/// How many there are if the request does not say.
-const PAGE_DEFAULT: u64 = 50;
+use crate::decode::{COST, DURATION, LIMIT, Number, OVERRIDE_LIMIT, PAGE, PAGE_DEFAULT};
 
 /// One field of an object.
 struct Field {
@@ -91,12 +84,15 @@ pub(super) fn all() -> Value {
         ),
         "ListOverridesRequest": list_overrides_request(),
         "DeleteOverrideRequest": named_override("The text the override was set with."),
+        "InspectRequest": inspect_request(),
         "LimitReply": success(limited()),
         "MultiLimitReply": success(multi_limited()),
         "SetOverrideReply": success(open(vec![required("overrideId", override_id())])),
         "GetOverrideReply": success(reference("Override")),
         "ListOverridesReply": list_overrides_reply(),
         "DeleteOverrideReply": success(open(vec![])),
+        "ExplainReply": looks::explain_reply(),
+        "InspectReply": looks::inspect_reply(),
         "Override": an_override(),
         "Meta": open(vec![
             required("requestId", told("The name of this reply, for whoever asks about it.")),
@@ -117,11 +113,19 @@ fn limit_request() -> Value {
         namespace(),
         required("identifier", text("Who is limited.", "user-1")),
         required(
-            LIMIT.name,
+            LIMIT.name(),
             number(&LIMIT, "How much a window may hold. Above 2^50 it is held there.", 10),
         ),
-        required(DURATION.name, number(&DURATION, "The window in milliseconds.", 60_000)),
-        optional(COST.name, with(cost, "default", 1)),
+        required(DURATION.name(), number(&DURATION, "The window in milliseconds.", 60_000)),
+        optional(COST.name(), with(cost, "default", 1)),
+    ])
+}
+
+fn inspect_request() -> Value {
+    closed(vec![
+        namespace(),
+        required("identifier", text("Who is limited.", "user-1")),
+        required(DURATION.name(), number(&DURATION, "The window in milliseconds.", 60_000)),
     ])
 }
 
@@ -142,12 +146,12 @@ fn set_override_request() -> Value {
             text("For whom. `*` stands for any characters, also none, at any place.", "premium_*"),
         ),
         required(
-            OVERRIDE_LIMIT.name,
+            OVERRIDE_LIMIT.name(),
             number(&OVERRIDE_LIMIT, "The limit in place of the request's; 0 blocks.", 1_000),
         ),
         required(
-            OVERRIDE_DURATION.name,
-            number(&OVERRIDE_DURATION, "The window in place of the request's.", 60_000),
+            DURATION.name(),
+            number(&DURATION, "The window in place of the request's.", 60_000),
         ),
     ])
 }
@@ -162,13 +166,7 @@ fn list_overrides_request() -> Value {
         optional("cursor", told("Where the page begins: `pagination.cursor` of the page before.")),
         optional(
             "limit",
-            json!({
-                "type": "integer",
-                "minimum": 1,
-                "maximum": PAGE_MAX,
-                "default": PAGE_DEFAULT,
-                "description": "Most overrides in the page.",
-            }),
+            with(number(&PAGE, "Most overrides in the page.", 10), "default", PAGE_DEFAULT),
         ),
     ])
 }
@@ -219,6 +217,10 @@ fn verdict(name: &'static str, meaning: &str) -> Vec<Field> {
             }),
         ),
         optional(
+            "wouldDeny",
+            flag("True if it was admitted only because the namespace does not enforce."),
+        ),
+        optional(
             "source",
             json!({
                 "type": "string",
@@ -230,7 +232,10 @@ fn verdict(name: &'static str, meaning: &str) -> Vec<Field> {
         optional("ageMs", count("In a region: how old that view was, at most.")),
         optional(
             "degraded",
-            flag("In a region: the store should have been asked and did not answer in time."),
+            flag(
+                "A store should have been asked and did not answer in time: the answer is that of \
+                 this process alone.",
+            ),
         ),
     ]
 }

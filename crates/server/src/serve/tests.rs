@@ -1,5 +1,6 @@
+use super::welcome::{Welcome, grouped, reachable};
 use super::*;
-use crate::cli::TransportArgs;
+use crate::cli::{DatabaseArgs, TransportArgs};
 
 fn transport() -> TransportArgs {
     TransportArgs {
@@ -12,11 +13,12 @@ fn transport() -> TransportArgs {
     }
 }
 
-fn args(root_key: &str) -> ServeArgs {
+fn args() -> ServeArgs {
     ServeArgs {
         listen: "0.0.0.0:7600".parse().unwrap(),
         memory: 64 << 20,
-        root_key: root_key.to_owned(),
+        root_key: Some("hush".to_owned()),
+        place: DatabaseArgs { database: None, data: None },
         redis: None,
         fleet_secret: None,
         globe: None,
@@ -26,38 +28,40 @@ fn args(root_key: &str) -> ServeArgs {
     }
 }
 
-fn welcome(args: &ServeArgs, key_in_environment: bool) -> String {
+fn welcome_with(args: &ServeArgs, key: &KeyNews) -> String {
     let region = args.redis.as_deref().map(|url| Region::parse(url, None).unwrap());
-    let (address, globe) = (args.listen, Globe::parse(args).unwrap());
-    let shared = &Shared { region, globe };
-    Welcome { address, args, shared, key_in_environment, subjects_max: 1 }.to_string()
+    let shared = Shared { region, globe: Globe::parse(args).unwrap() };
+    let (address, memory) = (args.listen, args.memory);
+    let encrypted = args.transport.tls_cert.is_some();
+    Welcome {
+        address,
+        encrypted,
+        memory,
+        subjects_max: 1,
+        settings: "a file",
+        shared: &shared,
+        key,
+    }
+    .to_string()
 }
 
-#[test]
-fn the_key_that_everyone_knows_is_not_exposed() {
-    let error = check_key(&args(DEVELOPMENT_KEY)).unwrap_err();
-    assert!(matches!(error, ServeError::DevelopmentKeyExposed(_)));
-    assert!(error.to_string().contains("TIDEGATE_ROOT_KEY"));
-    assert!(check_key(&args("another")).is_ok());
-    for loopback in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1"] {
-        let args = ServeArgs { listen: loopback.parse().unwrap(), ..args(DEVELOPMENT_KEY) };
-        assert!(check_key(&args).is_ok(), "{loopback}");
-    }
+fn welcome(args: &ServeArgs) -> String {
+    welcome_with(args, &KeyNews::Given { in_environment: true })
 }
 
 #[test]
 fn keys_do_not_cross_a_network_in_clear_text_unless_that_is_wanted() {
-    let error = wire::check(&args("k")).unwrap_err();
+    let error = wire::check(&args()).unwrap_err();
     assert!(matches!(error, ServeError::PlainHttpExposed(_)));
     for way_out in ["--plain-http", "--tls-cert", "--tls-key", "127.0.0.1"] {
         assert!(error.to_string().contains(way_out), "{error}");
     }
     let wanted = TransportArgs { plain_http: true, ..transport() };
-    assert!(wire::check(&ServeArgs { transport: wanted, ..args("k") }).is_ok());
+    assert!(wire::check(&ServeArgs { transport: wanted, ..args() }).is_ok());
     let encrypted = TransportArgs { tls_cert: Some("c.pem".into()), ..transport() };
-    assert!(wire::check(&ServeArgs { transport: encrypted, ..args("k") }).is_ok());
+    assert!(wire::check(&ServeArgs { transport: encrypted, ..args() }).is_ok());
     for loopback in ["127.0.0.1:1", "[::1]:1"] {
-        let args = ServeArgs { listen: loopback.parse().unwrap(), ..args("k") };
+        let args = ServeArgs { listen: loopback.parse().unwrap(), ..args() };
         assert!(wire::check(&args).is_ok(), "{loopback}");
     }
 }
@@ -65,15 +69,15 @@ fn keys_do_not_cross_a_network_in_clear_text_unless_that_is_wanted() {
 #[test]
 fn the_welcome_says_https_where_it_is() {
     let transport = TransportArgs { tls_cert: Some("c.pem".into()), ..transport() };
-    let said = welcome(&ServeArgs { transport, ..args("hush") }, true);
+    let said = welcome(&ServeArgs { transport, ..args() });
     assert!(said.contains(" https://127.0.0.1:7600/v2/") && !said.contains("http://"), "{said}");
 }
 
 #[test]
 fn the_welcome_never_shows_a_secret() {
     let redis = Some("redis://me:hush@cache:6380".to_owned());
-    let args = ServeArgs { redis, fleet_secret: Some("hush".to_owned()), ..args("hush") };
-    let welcome = welcome(&args, true);
+    let args = ServeArgs { redis, fleet_secret: Some("hush".to_owned()), ..args() };
+    let welcome = welcome(&args);
     assert!(welcome.contains("  region    redis at cache:6380\n"), "{welcome}");
     assert!(!welcome.contains("hush"), "{welcome}");
     assert!(welcome.contains("\"Authorization: Bearer $TIDEGATE_ROOT_KEY\""), "{welcome}");
@@ -83,30 +87,33 @@ fn the_welcome_never_shows_a_secret() {
 #[test]
 fn the_welcome_names_the_region_and_the_database() {
     let (globe, region) = (Some("mysql://me:hush@db/limits".to_owned()), Some("eu".to_owned()));
-    let alone = ServeArgs { globe, region, ..args("hush") };
-    let said = welcome(&alone, true);
+    let alone = ServeArgs { globe, region, ..args() };
+    let said = welcome(&alone);
     assert!(said.contains("  region    eu, this process alone\n"), "{said}");
     let globe = "  globe     mysql database `limits` at db:3306, for up to 10 regions\n";
     assert!(said.contains(globe) && !said.contains("hush"), "{said}");
     let redis = Some("redis://cache".to_owned());
-    let said = welcome(&ServeArgs { redis, ..alone }, true);
+    let said = welcome(&ServeArgs { redis, ..alone });
     assert!(said.contains("  region    eu, redis at cache:6379\n"), "{said}");
 }
 
 #[test]
 fn a_region_without_a_name_is_a_mistake_of_the_caller() {
     let globe = Some("sqlite:limits.db".to_owned());
-    let unnamed = Globe::parse(&ServeArgs { globe, ..args("k") }).unwrap_err();
+    let unnamed = Globe::parse(&ServeArgs { globe, ..args() }).unwrap_err();
     assert!(matches!(unnamed, StartError::NoName) && unnamed.is_usage());
-    assert!(Globe::parse(&args("k")).unwrap().is_none());
+    assert!(Globe::parse(&args()).unwrap().is_none());
 }
 
 #[test]
 fn a_key_that_is_not_in_the_environment_is_put_there_first() {
     let export = "export TIDEGATE_ROOT_KEY=<your key>\n  curl ";
-    assert!(welcome(&args("hush"), false).contains(export));
-    assert!(!welcome(&args("hush"), true).contains("export"));
-    assert!(!welcome(&args(DEVELOPMENT_KEY), false).contains("export"));
+    let said = |key| welcome_with(&args(), &key);
+    assert!(said(KeyNews::Given { in_environment: false }).contains(export));
+    assert!(said(KeyNews::Known).contains(export));
+    assert!(!said(KeyNews::Given { in_environment: true }).contains("export"));
+    let made = said(KeyNews::Made("tidegate_x".to_owned()));
+    assert!(!made.contains("export") && made.contains("'Authorization: Bearer tidegate_x'"));
 }
 
 #[test]

@@ -5,3 +5,5 @@ mod fleet;
 mod flow;
 mod start;
 mod tools;
+
+pub(crate) use fleet::File;

@@ -3,9 +3,15 @@
 //! Windows are 30 days long, so that no test meets the end of one.
 
 #[cfg(test)]
+mod api;
+#[cfg(test)]
 mod bad_input;
 #[cfg(test)]
 mod batches;
+#[cfg(test)]
+mod client;
+#[cfg(test)]
+mod control;
 #[cfg(test)]
 mod globe;
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{Client, LIMIT, Server, ask, tidegate};
+use crate::support::{Client, KEY, LIMIT, Server, ask, data_dir, tidegate};
 
 /// What is said by a call that ends with `code`.
 fn said_by(args: &[&str], code: i32) -> String {
@@ -19,13 +19,14 @@ fn the_printed_curl_line_works() {
     let line = server.said().into_iter().find(|line| line.trim().starts_with("curl ")).unwrap();
     let has_curl = Command::new("curl").arg("--version").output().is_ok();
     let body: Value = if has_curl {
-        let output = Command::new("sh").args(["-c", &line]).output().unwrap();
+        let mut shell = Command::new("sh");
+        let output = shell.args(["-c", &line]).env("TIDEGATE_ROOT_KEY", KEY).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         serde_json::from_slice(&output.stdout).unwrap()
     } else {
         // The same request by hand: what stands between the last quotes is the body.
         assert!(line.contains(&format!("http://{}{LIMIT}", server.address)));
-        assert!(line.contains("-H 'Authorization: Bearer tidegate_dev'"));
+        assert!(line.contains("Authorization: Bearer $TIDEGATE_ROOT_KEY"));
         let body = line.split('\'').rev().nth(1).unwrap();
         server.client().post_bytes(LIMIT, body.as_bytes()).body
     };
@@ -36,7 +37,7 @@ fn the_printed_curl_line_works() {
 #[test]
 fn the_welcome_says_how_much_memory_there_is() {
     let mut command = tidegate(&["serve", "--listen", "127.0.0.1:0", "--memory", "64MiB"]);
-    let server = Server::start_with(&mut command, "tidegate_dev");
+    let server = Server::start_with(&mut command, KEY);
     let line = server.said().into_iter().find(|line| line.contains("memory")).unwrap();
     assert!(line.contains("64 MiB") && line.contains("subjects"), "{line}");
 }
@@ -51,12 +52,64 @@ fn an_address_in_use_is_said_with_what_to_do() {
 }
 
 #[test]
-fn the_key_that_everyone_knows_stays_on_this_machine() {
-    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
-        let said = said_by(&["serve", "--listen", address], 2);
-        assert!(said.contains("TIDEGATE_ROOT_KEY"), "{said}");
-        assert!(said.contains("127.0.0.1"), "{said}");
+fn the_first_start_makes_a_key_and_shows_it_once() {
+    let data = data_dir();
+    let start = || {
+        let mut command = tidegate(&["serve", "--listen", "127.0.0.1:0"]);
+        command.env_remove("TIDEGATE_ROOT_KEY").env("TIDEGATE_DATA", &data);
+        command
+    };
+    let first = Server::start_with(&mut start(), "");
+    let key = first.wait_for_line("root key");
+    let key = key.split_whitespace().last().unwrap().to_owned();
+    assert!(key.starts_with("tidegate_") && key.len() > 40, "{key}");
+    let mut client = Client::connect(first.address, &key);
+    assert_eq!(client.post(LIMIT, &ask("a", 1, 1)).data()["success"], true);
+    drop(first);
+
+    let second = Server::start_with(&mut start(), &key);
+    assert!(!second.said().join("\n").contains(&key));
+    assert_eq!(second.client().post(LIMIT, &ask("b", 1, 1)).data()["success"], true);
+    let files = std::fs::read_dir(&data).unwrap().map(|file| std::fs::read(file.unwrap().path()));
+    let holds = |bytes: Vec<u8>| bytes.windows(key.len()).any(|part| part == key.as_bytes());
+    assert!(!files.filter_map(Result::ok).any(holds), "the key itself is stored nowhere");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let mode = std::fs::metadata(&data).unwrap().mode();
+        assert_eq!(mode & 0o077, 0, "nobody else looks into it: {mode:o}");
     }
+}
+
+#[test]
+fn a_first_start_that_fails_leaves_no_key_that_nobody_saw() {
+    let (data, busy) = (data_dir(), Server::start());
+    let start = |address: &str| {
+        let mut command = tidegate(&["serve", "--listen", address]);
+        command.env_remove("TIDEGATE_ROOT_KEY").env("TIDEGATE_DATA", &data);
+        command
+    };
+    let (code, said) = Server::run_to_end(&mut start(&busy.address.to_string()));
+    assert_eq!(code, Some(1), "{said}");
+    let server = Server::start_with(&mut start("127.0.0.1:0"), "");
+    assert!(server.wait_for_line("root key").contains("tidegate_"));
+}
+
+#[test]
+fn settings_elsewhere_need_no_home() {
+    let data = data_dir();
+    std::fs::create_dir_all(&data).unwrap();
+    let url = format!("sqlite:{}", data.join("settings.db").display());
+    let command = |args: &[&str]| {
+        let mut command = tidegate(args);
+        command.env("TIDEGATE_DATABASE", &url).env_remove("TIDEGATE_DATA");
+        command.env_remove("HOME").env_remove("XDG_DATA_HOME");
+        command
+    };
+    assert_eq!(Server::run_to_end(&mut command(&["migrate"])).0, Some(0));
+    let server = Server::start_with(&mut command(&["serve", "--listen", "127.0.0.1:0"]), KEY);
+    server.wait_for_warning("counts are not kept over a restart");
+    assert_eq!(server.client().post(LIMIT, &ask("a", 1, 1)).status, 200);
 }
 
 #[test]
@@ -112,7 +165,7 @@ fn an_own_key_replaces_the_known_one_and_is_not_printed() {
     let server = Server::start_with(command.env("TIDEGATE_ROOT_KEY", "s3cret"), "s3cret");
     assert!(!server.said().join("\n").contains("s3cret"));
     assert_eq!(server.client().post(LIMIT, &ask("a", 1, 1)).data()["success"], true);
-    let mut stranger = Client::connect(server.address, "tidegate_dev");
+    let mut stranger = Client::connect(server.address, KEY);
     assert_eq!(stranger.post(LIMIT, &ask("a", 1, 1)).status, 401);
 
     let line = server.said().into_iter().find(|line| line.trim().starts_with("curl ")).unwrap();

@@ -3,14 +3,16 @@
 use serde_json::{Value as Json, json};
 use tidegate_lab::{RedisCluster, RedisOptions, RedisServer, Sentinel, Value};
 
-use crate::support::{Client, DEADLINE, LIMIT, MULTI_LIMIT, Server, ask, eventually, tidegate};
+use crate::support::{
+    Client, DEADLINE, KEY, LIMIT, MULTI_LIMIT, Server, ask, eventually, tidegate,
+};
 
 const LISTEN: [&str; 3] = ["serve", "--listen", "127.0.0.1:0"];
 
 /// A process in the region of that Redis.
 fn join(url: &str) -> Server {
     let args = [&LISTEN[..], &["--redis", url]].concat();
-    Server::start_with(&mut tidegate(&args), "tidegate_dev")
+    Server::start_with(&mut tidegate(&args), KEY)
 }
 
 /// What Redis has recorded, of all cells.
@@ -202,7 +204,7 @@ fn processes_with_different_fleet_secrets_share_nothing() {
         let secret = digit.repeat(64);
         let mut command = tidegate(&LISTEN);
         command.env("TIDEGATE_REDIS", redis.url()).env("TIDEGATE_FLEET_SECRET", &secret);
-        let server = Server::start_with(&mut command, "tidegate_dev");
+        let server = Server::start_with(&mut command, KEY);
         assert!(!server.said().join("\n").contains(&secret));
         server
     };

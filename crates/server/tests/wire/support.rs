@@ -2,6 +2,7 @@
 
 mod http;
 mod http2;
+mod place;
 mod server;
 
 use std::time::Duration;
@@ -10,7 +11,8 @@ use serde_json::{Value, json};
 
 pub(crate) use http::{Client, Reply};
 pub(crate) use http2::{Http2, received};
-pub(crate) use server::{Server, program, tidegate};
+pub(crate) use place::Place;
+pub(crate) use server::{KEY, Server, data_dir, program, tidegate};
 
 pub(crate) const LIMIT: &str = "/v2/ratelimit.limit";
 pub(crate) const MULTI_LIMIT: &str = "/v2/ratelimit.multiLimit";

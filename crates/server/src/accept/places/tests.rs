@@ -1,4 +1,4 @@
-use super::super::activity::Protocol;
+use super::super::activity::{FRESH_US, Protocol};
 use super::*;
 
 fn peer(last: u8) -> Peer {
@@ -18,34 +18,93 @@ async fn later() {
     tokio::time::advance(Duration::from_millis(10)).await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_longest_idle_makes_room_whatever_the_order_of_arrival() {
-    let places = places(9, 9);
+/// Lets so much time pass that nobody is fresh.
+async fn much_later() {
+    tokio::time::advance(Duration::from_micros(FRESH_US)).await;
+}
+
+/// Whose key was seen.
+fn known(place: &Place) {
+    place.activity.note_key();
+}
+
+/// In which order these make room.
+fn evicted(places: &Places, all: &[Place]) -> Vec<usize> {
+    let mut evicted = Vec::new();
+    for _ in 0..=all.len() {
+        places.evict();
+        let is_new = |index: &usize| is_evicted(&all[*index]) && !evicted.contains(index);
+        let newly = (0..all.len()).find(is_new);
+        evicted.extend(newly);
+    }
+    evicted
+}
+
+async fn taken(places: &Arc<Places>, count: usize) -> Vec<Place> {
     let mut all = Vec::new();
-    for _ in 0..4 {
+    for _ in 0..count {
         all.push(places.claim(peer(1)).await.unwrap());
         later().await;
     }
-    let _in_flight = all[0].activity.begin(Protocol::Http1);
+    all
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_longest_idle_makes_room_whatever_the_order_of_arrival() {
+    let places = places(9, 9);
+    let all = taken(&places, 4).await;
+    all.iter().for_each(known);
+    let (_in_flight, arriving) = all[0].activity.begin(Protocol::Http1);
+    drop(arriving);
     drop(all[1].activity.begin(Protocol::Http1));
     later().await;
     drop(all[2].activity.begin(Protocol::Http1));
     later().await;
-    let mut evicted = Vec::new();
-    for _ in 0..5 {
-        places.evict();
-        let newly = (0..4).find(|index| is_evicted(&all[*index]) && !evicted.contains(index));
-        evicted.extend(newly);
-    }
-    assert_eq!(evicted, [3, 1, 2], "the first is busy");
+    assert_eq!(evicted(&places, &all), [3, 1, 2], "the first is busy");
+}
+
+#[tokio::test(start_paused = true)]
+async fn strangers_go_first_and_whoever_came_just_now_goes_last() {
+    let places = places(9, 9);
+    let mut all = taken(&places, 4).await;
+    // The first two have a key; the third has asked something without one.
+    all[..2].iter().for_each(known);
+    drop(all[0].activity.begin(Protocol::Http1));
+    much_later().await;
+    drop(all[2].activity.begin(Protocol::Http2));
+    all.extend(taken(&places, 2).await);
+    assert_eq!(evicted(&places, &all), [3, 2, 1, 0, 4, 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_has_not_arrived_protects_nobody() {
+    let places = places(9, 9);
+    let all = taken(&places, 3).await;
+    all[1..].iter().for_each(known);
+    let mut begun: Vec<_> = all.iter().map(|it| it.activity.begin(Protocol::Http2)).collect();
+    // All of the last one's has arrived. While it is decided, the next one begins.
+    let (_in_flight, arriving) = begun.pop().unwrap();
+    drop(arriving);
+    let _next = all[2].activity.begin(Protocol::Http2);
+    assert_eq!(evicted(&places, &all), [0, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stranger_who_does_not_take_its_reply_makes_room() {
+    let places = places(9, 9);
+    let all = taken(&places, 1).await;
+    let (_in_flight, arriving) = all[0].activity.begin(Protocol::Http2);
+    drop(arriving);
+    assert_eq!(evicted(&places, &all), [0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_was_busy_can_make_room_once_it_is_idle() {
     let places = places(9, 9);
     let place = places.claim(peer(1)).await.unwrap();
-    let in_flight = place.activity.begin(Protocol::Http2);
-    let another = place.activity.begin(Protocol::Http2);
+    known(&place);
+    let (in_flight, _) = place.activity.begin(Protocol::Http2);
+    let (another, _) = place.activity.begin(Protocol::Http2);
     places.evict();
     drop(in_flight);
     places.evict();
@@ -54,6 +113,22 @@ async fn who_was_busy_can_make_room_once_it_is_idle() {
     drop(another);
     places.evict();
     assert!(is_evicted(&place));
+}
+
+#[tokio::test(start_paused = true)]
+async fn among_many_those_found_at_once_go_in_order_unless_they_came_to_life() {
+    let places = places(1_000, 1_000);
+    let all = taken(&places, 5 * FOUND_AT_ONCE).await;
+    all.iter().for_each(known);
+    // One look finds five. The second and the fourth have asked something since.
+    places.evict();
+    drop(all[1].activity.begin(Protocol::Http1));
+    drop(all[3].activity.begin(Protocol::Http1));
+    for _ in 0..3 {
+        places.evict();
+    }
+    let gone: Vec<_> = (0..all.len()).filter(|index| is_evicted(&all[*index])).collect();
+    assert_eq!(gone, [0, 2, 4, 5]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -94,7 +169,7 @@ async fn nothing_is_kept_of_those_who_left() {
         later().await;
     }
     let taken = places.taken();
-    assert!(taken.by_number.is_empty() && taken.by_peer.is_empty() && taken.by_rest.is_empty());
+    assert!(taken.by_number.is_empty() && taken.by_peer.is_empty());
     drop(taken);
     assert_eq!(places.free.available_permits(), 9);
 }

@@ -161,6 +161,21 @@ async fn a_reply_that_is_given_no_room_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_is_to_make_room_has_what_was_decided_first() {
+    let inside = Inside::new();
+    let mut client = speak(inside.connect().await, Builder::new().initial_window_size(0)).await;
+    let request = post("/v2/ratelimit.limit");
+    let (reply, mut sender) = client.requests.send_request(request, false).unwrap();
+    sender.send_data(Bytes::from_static(BODY.as_bytes()), true).unwrap();
+    assert_eq!(reply.await.unwrap().status().as_u16(), 200);
+    inside.places.order_all(Order::Evict);
+    let wait = timeout(REQUEST_DEADLINE / 2, &mut client.ended).await;
+    assert!(wait.is_err(), "its reply waits to be taken");
+    assert_eq!(inside.places.open(), 1);
+    assert!(timeout(REQUEST_DEADLINE, inside.places.empty()).await.is_ok(), "not for ever");
+}
+
+#[tokio::test(start_paused = true)]
 async fn retiring_tells_who_was_answered_and_answers_who_comes() {
     let inside = Inside::new();
     let mut old = connect(&inside).await;
@@ -183,29 +198,63 @@ async fn retiring_tells_who_was_answered_and_answers_who_comes() {
     assert_eq!(inside.places.open(), 0);
 }
 
-/// A request without a body, and that it is cancelled.
-fn cancelled(stream: u32) -> Vec<u8> {
-    // POST, http, the path /, the host x: the short forms of the protocol's own table.
-    let headers = [0x83, 0x86, 0x84, 0x41, 1, b'x'];
-    let [a, b, c, d] = stream.to_be_bytes();
-    let request = [&[0, 0, 6, 1, 4 | 1, a, b, c, d][..], &headers].concat();
-    [&request[..], &[0, 0, 4, 3, 0, a, b, c, d, 0, 0, 0, 8]].concat()
+/// A frame with all that precedes it.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let [_, long, middle, short] = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&[long, middle, short, kind, flags], &stream.to_be_bytes()[..], payload].concat()
 }
 
-#[tokio::test(start_paused = true)]
-async fn cancelling_many_requests_at_once_ends_the_connection() {
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const CONTINUATION: u8 = 9;
+const END_HEADERS: u8 = 4;
+const END_STREAM: u8 = 1;
+/// POST, http, the path /, the host x: the short forms of the protocol's own table.
+const REQUEST: [u8; 6] = [0x83, 0x86, 0x84, 0x41, 1, b'x'];
+
+/// Floods the server. Gives the code of the GOAWAY with which it ends the connection.
+async fn told_after(flood: Vec<u8>) -> Option<Reason> {
     let inside = Inside::new();
     let mut client = inside.connect().await;
     client.write_all(&[PREFACE, &SETTINGS].concat()).await.unwrap();
-    let flood: Vec<u8> = (0..1_000).flat_map(|number| cancelled(2 * number + 1)).collect();
     // The server may be gone before the end of it.
     let _ = client.write_all(&flood).await;
     let start = Instant::now();
     let mut said = Vec::new();
     client.read_to_end(&mut said).await.unwrap();
     assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
-    // GOAWAY: the last stream, then "enhance your calm".
-    let goaway = said.windows(17).find(|frame| frame[3] == 7 && frame[5..9] == [0; 4]).unwrap();
-    assert_eq!(goaway[13..17], [0, 0, 0, 11]);
     assert_eq!(connect(&inside).await.limit().await, 200, "others are served");
+    // GOAWAY: the last stream, then the code.
+    let goaway = said.windows(17).find(|frame| frame[3] == 7 && frame[5..9] == [0; 4])?;
+    Some(u32::from_be_bytes(goaway[13..17].try_into().unwrap()).into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelling_many_requests_at_once_ends_the_connection() {
+    let cancelled = |number: u32| {
+        let stream = 2 * number + 1;
+        let request = frame(HEADERS, END_HEADERS | END_STREAM, stream, &REQUEST);
+        [request, frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])].concat()
+    };
+    let told = told_after((0..1_000).flat_map(cancelled).collect()).await;
+    assert_eq!(told, Some(Reason::ENHANCE_YOUR_CALM));
+}
+
+#[tokio::test(start_paused = true)]
+async fn breaking_the_protocol_again_and_again_ends_the_connection() {
+    // A request that is not one: its headers have no path.
+    let broken =
+        |number: u32| frame(HEADERS, END_HEADERS | END_STREAM, 2 * number + 1, &[0x83, 0x86]);
+    let told = told_after((0..1_000).flat_map(broken).collect()).await;
+    assert_eq!(told, Some(Reason::ENHANCE_YOUR_CALM));
+}
+
+#[tokio::test(start_paused = true)]
+async fn headers_without_end_end_the_connection() {
+    // One long name after the other; and frames with nothing in them.
+    for payload in [[&[0x40, 100][..], &[b'a'; 100], &[0]].concat().repeat(100), Vec::new()] {
+        let more = frame(CONTINUATION, 0, 1, &payload).repeat(100);
+        let told = told_after([frame(HEADERS, 0, 1, &REQUEST), more].concat()).await;
+        assert_eq!(told, Some(Reason::ENHANCE_YOUR_CALM));
+    }
 }

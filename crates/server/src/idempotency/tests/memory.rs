@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Room for so many calls with an empty reply, of which one workspace may have half.
+/// Room for so many calls with an empty reply; one workspace may have half of it under way.
 fn bounded(calls: usize) -> Idempotency {
     let bytes_max = calls * CALL_BYTES;
     let workspace_bytes_max = bytes_max / 2;
@@ -29,10 +29,53 @@ async fn a_loud_workspace_pushes_out_its_own_oldest() {
         assert!(idempotency.counts().bytes <= 8 * CALL_BYTES);
     }
     let counts = idempotency.counts();
-    assert_eq!((counts.calls, counts.pushed_out), (5, 96), "four of its own and the quiet one's");
+    assert_eq!((counts.calls, counts.pushed_out), (8, 93), "seven of its own and the quiet one's");
     assert!(has(&idempotency, "quiet", "k").await);
-    assert!(has(&idempotency, "loud", "96").await && has(&idempotency, "loud", "99").await);
-    assert!(!has(&idempotency, "loud", "95").await);
+    assert!(has(&idempotency, "loud", "93").await && has(&idempotency, "loud", "99").await);
+    assert!(!has(&idempotency, "loud", "92").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_alone_has_all_until_another_comes() {
+    let idempotency = bounded(8);
+    for number in 0..8 {
+        put(&idempotency, "loud", &number.to_string(), 0).await;
+    }
+    assert_eq!(idempotency.counts().pushed_out, 0);
+    for number in 0..4 {
+        put(&idempotency, "other", &number.to_string(), 0).await;
+    }
+    for (workspace, first) in [("loud", 4), ("other", 0)] {
+        for number in first..first + 4 {
+            assert!(has(&idempotency, workspace, &number.to_string()).await, "{workspace}");
+        }
+    }
+    assert_eq!(idempotency.counts().pushed_out, 4);
+}
+
+/// A burst, a pause, and a call: it does not have to clean up after all of them, and is not told
+/// what is over.
+#[tokio::test(start_paused = true)]
+async fn a_call_after_a_burst_forgets_a_few_replies_and_gives_none_that_is_over() {
+    let (idempotency, clock) = alone();
+    for number in 0..1_000 {
+        put(&idempotency, "w", &number.to_string(), 0).await;
+    }
+    clock.advance(Duration::from_millis(Bounds::default().reply_life_ms));
+    put(&idempotency, "w", "999", 7).await;
+    let left = idempotency.counts().calls;
+    assert!((850..950).contains(&left), "{left}");
+    assert!(has(&idempotency, "w", "999").await, "the new one");
+    // Whatever is asked, all that is over goes in the end.
+    for number in (500..520).rev() {
+        assert!(!has(&idempotency, "w", &number.to_string()).await, "{number}");
+    }
+    for _ in 0..4 {
+        idempotency.sweep();
+    }
+    let counts = idempotency.counts();
+    assert_eq!((counts.calls, counts.bytes), (1, CALL_BYTES + 7));
+    assert_eq!(counts.pushed_out, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -57,7 +100,7 @@ async fn when_all_is_full_whoever_has_most_gives() {
 
 #[tokio::test(start_paused = true)]
 async fn a_long_reply_counts_as_what_it_is() {
-    let idempotency = bounded(20);
+    let idempotency = bounded(10);
     for number in 0..5 {
         put(&idempotency, "w", &number.to_string(), 0).await;
     }

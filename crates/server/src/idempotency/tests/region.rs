@@ -9,6 +9,8 @@ type Held = BTreeMap<[u8; 16], (OnceCall, Option<Vec<u8>>)>;
 #[derive(Debug, Default)]
 struct FakeStore {
     calls: Mutex<Held>,
+    /// For how long replies were to be kept, in the order in which they came.
+    lives_ms: Mutex<Vec<u64>>,
     asked: AtomicU64,
     trouble: Mutex<Trouble>,
 }
@@ -65,8 +67,9 @@ impl OnceStore for FakeStore {
         })
     }
 
-    fn settle<'a>(&'a self, call: &'a OnceCall, reply: &'a [u8], _: u64) -> Asking<'a, bool> {
+    fn settle<'a>(&'a self, call: &'a OnceCall, reply: &'a [u8], life_ms: u64) -> Asking<'a, bool> {
         self.say(move || {
+            self.lives_ms.lock().unwrap().push(life_ms);
             let mut calls = self.calls.lock().unwrap();
             let (held, kept) = calls.entry(*call.name.as_bytes()).or_insert((*call, None));
             let mine = held.fingerprint == call.fingerprint && kept.is_none();
@@ -221,20 +224,30 @@ async fn a_store_that_keeps_failing_is_left_alone_for_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_too_long_or_pushed_something_out_is_not_told() {
+async fn what_is_too_long_is_not_told() {
     let (one, other, store, _) = pair();
-    let workspace_bytes_max = 3 * CALL_BYTES;
-    let bounds = Bounds { workspace_bytes_max, region_reply_bytes_max: 100, ..Bounds::default() };
-    let one = one.bounds(bounds);
+    let one = one.bounds(Bounds { region_reply_bytes_max: 100, ..Bounds::default() });
     let long = first(&one, &call("long")).await.settle(&Bytes::from(vec![b'x'; 69])).await;
     assert_eq!(long, Scope::Node);
-    let (told, kept) = (Scope::Region, Scope::Node);
-    for (name, scope) in [("1", told), ("2", kept), ("3", told), ("4", kept)] {
-        assert_eq!(settle(&one, &call(name), "").await, scope, "{name}");
-    }
     tokio::task::yield_now().await;
-    assert_eq!(store.calls.lock().unwrap().len(), 2, "the claims were given up");
+    assert_eq!(store.calls.lock().unwrap().len(), 0, "the claim was given up");
     drop(first(&other, &call("long")).await);
+}
+
+/// A process that has more to remember than it may goes on telling the region, for a shorter time.
+#[tokio::test(start_paused = true)]
+async fn what_pushed_something_out_is_told_for_a_minute() {
+    let (one, other, store, _) = pair();
+    let one = one.bounds(Bounds { bytes_max: 3 * CALL_BYTES, ..Bounds::default() });
+    for name in ["1", "2", "3", "4", "5"] {
+        assert_eq!(settle(&one, &call(name), "").await, Scope::Region, "{name}");
+    }
+    let lives_ms = store.lives_ms.lock().unwrap().clone();
+    assert_eq!(lives_ms, [600_000, 600_000, 600_000, 60_000, 60_000]);
+    for name in ["1", "5"] {
+        assert_eq!(again(&other, &call(name)).await.scope, Scope::Region, "{name}");
+        assert_eq!(again(&one, &call(name)).await.scope, Scope::Region, "{name}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

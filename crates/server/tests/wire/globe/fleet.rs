@@ -1,12 +1,12 @@
 //! Processes in regions.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tidegate_lab::{MariaDbServer, RedisServer};
 use tokio::time::Instant;
 
-use crate::support::{LIMIT, Reply, Server, ask, eventually, tidegate};
+use crate::support::{KEY, LIMIT, Reply, Server, ask, eventually, tidegate};
 
 /// By when a region knows what another has published, at the latest: 2 s until it is recorded, 5 s
 /// until it is published, 1.2 s until it is imported. Ten times that is waited for.
@@ -14,12 +14,12 @@ const BOUND: Duration = Duration::from_millis(8_200);
 pub(super) const PATIENCE: Duration = Duration::from_millis(82_000);
 
 /// A file of a database that goes away with its owner.
-pub(super) struct File {
+pub(crate) struct File {
     directory: PathBuf,
 }
 
 impl File {
-    pub(super) fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let name = format!("tidegate-wire-{}-{name}", std::process::id());
         // In memory where that is possible: a disk that others write to may take longer than a
         // process waits at its end (15 s for 20 small writes were seen).
@@ -27,6 +27,10 @@ impl File {
         let directory = if memory.is_dir() { memory } else { std::env::temp_dir() }.join(name);
         std::fs::create_dir_all(&directory).unwrap();
         Self { directory }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.directory
     }
 
     pub(super) fn url(&self) -> String {
@@ -55,7 +59,7 @@ pub(super) fn migrate(url: &str) {
 pub(super) fn join(globe: &str, name: &str, redis: Option<&str>) -> Server {
     let mut args = vec!["serve", "--listen", "127.0.0.1:0", "--globe", globe, "--region", name];
     args.extend(redis.iter().flat_map(|url| ["--redis", url]));
-    Server::start_with(&mut tidegate(&args), "tidegate_dev")
+    Server::start_with(&mut tidegate(&args), KEY)
 }
 
 /// Two regions of two processes.

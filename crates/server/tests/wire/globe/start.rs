@@ -3,7 +3,7 @@
 use tidegate_lab::MariaDbServer;
 
 use super::fleet::{File, PATIENCE, join, migrate, run, until_left};
-use crate::support::{LIMIT, Server, ask, eventually, tidegate};
+use crate::support::{KEY, LIMIT, Server, ask, eventually, tidegate};
 
 #[test]
 fn a_region_needs_a_name() {
@@ -64,6 +64,25 @@ fn a_name_that_is_in_use_is_refused() {
 }
 
 #[test]
+fn a_lone_region_that_is_killed_before_its_first_request_keeps_its_name() {
+    let file = File::new("killed-early");
+    migrate(&file.url());
+    let data = file.path().join("data");
+    let start = || {
+        let url = file.url();
+        let args = ["serve", "--listen", "127.0.0.1:0", "--globe", &url, "--region", "eu"];
+        Server::start_with(tidegate(&args).env("TIDEGATE_DATA", &data), KEY)
+    };
+    for _ in 0..2 {
+        let mut server = start();
+        server.signal("KILL");
+        server.wait_for_end();
+    }
+    let after = start();
+    assert_eq!(after.client().post(LIMIT, &ask("a", 1, 1)).data()["success"], true);
+}
+
+#[test]
 fn a_database_that_is_away_fails_nothing() {
     let mut database = MariaDbServer::start().unwrap();
     migrate(&database.url());
@@ -73,7 +92,7 @@ fn a_database_that_is_away_fails_nothing() {
     for remaining in [1, 0, 0] {
         let reply = client.post(LIMIT, &ask("a", 2, 1));
         assert_eq!(reply.data()["remaining"], remaining);
-        assert_eq!(reply.data()["degraded"], false, "the region is known");
+        assert_eq!(reply.data()["degraded"], true, "whether it has overrides is not known");
     }
     server.wait_for_warning("warning: mysql database");
     database.restart().unwrap();
@@ -100,6 +119,6 @@ fn address_and_name_may_come_from_the_environment() {
     migrate(&file.url());
     let mut command = tidegate(&["serve", "--listen", "127.0.0.1:0"]);
     command.env("TIDEGATE_GLOBE", file.url()).env("TIDEGATE_REGION", "eu");
-    let said = Server::start_with(&mut command, "tidegate_dev").said().join("\n");
+    let said = Server::start_with(&mut command, KEY).said().join("\n");
     assert!(said.contains("region    eu, this process alone"), "{said}");
 }

@@ -1,6 +1,6 @@
 //! Heads that are too large or hold what they should not.
 
-use crate::support::{Client, LIMIT, Server, WINDOW_MS, ask};
+use crate::support::{Client, KEY, LIMIT, Server, WINDOW_MS, ask};
 
 #[test]
 fn a_head_that_is_too_large_is_refused_with_431() {
@@ -24,6 +24,17 @@ fn a_head_that_is_too_large_is_refused_with_431() {
     assert_eq!(server.client().post(LIMIT, &ask("a", 1, 1)).status, 200);
 }
 
+#[test]
+fn a_head_with_too_many_lines_is_told_so() {
+    let server = Server::start();
+    // So short that it arrives, and is read, as one: nothing is left unread when it is closed.
+    let many: String = (0..150).map(|number| format!("x-{number}: y\r\n")).collect();
+    let mut client = server.client();
+    client.send(&[format!("POST / HTTP/1.1\r\nHost: x\r\n{many}\r\n").as_bytes()]);
+    let reply = String::from_utf8(client.rest()).unwrap();
+    assert!(reply.starts_with("HTTP/1.1 431"), "{reply:?}");
+}
+
 /// Heads and bodies with what might find its way into a header of the reply.
 fn tricky() -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = Vec::new();
@@ -31,8 +42,7 @@ fn tricky() -> Vec<Vec<u8>> {
         let length = format!("Connection: close\r\nContent-Length: {}\r\n\r\n", body.len());
         [head, length.as_bytes(), body.as_bytes()].concat()
     };
-    let good =
-        format!("POST {LIMIT} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer tidegate_dev\r\n");
+    let good = format!("POST {LIMIT} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n");
     for text in
         [r"a\r\nSet-Cookie: b=c", "é\u{2028}😀", r"\u0000\u001b[2J", r"\u000d\u000aX: y", "a\tb"]
     {

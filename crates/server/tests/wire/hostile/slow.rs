@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use crate::support::{DEADLINE, Http2, LIMIT, Server, ask, eventually, program, received};
+use crate::support::{DEADLINE, Http2, KEY, LIMIT, Server, ask, eventually, program, received};
 
 /// A socket that sends a head byte by byte, without end.
 struct Dribbler(TcpStream);
@@ -71,6 +71,43 @@ fn sockets_that_take_every_place_lock_nobody_out() {
         assert_eq!(server.client().post(LIMIT, &ask("a", 100, 1)).status, 200);
     }
     assert!(dribblers.len() < 100, "{} sockets are open", dribblers.len());
+}
+
+/// A socket from another address of this machine, without a key, whose body never comes.
+#[cfg(target_os = "linux")]
+async fn sit(server: &Server, last: u8) -> tokio::net::TcpStream {
+    use tokio::io::AsyncWriteExt;
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    // Of the whole network 127 every address is this machine's.
+    socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).unwrap();
+    let mut stream = socket.connect(server.address).await.unwrap();
+    let head = format!("POST {LIMIT} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn bodies_that_never_come_lock_nobody_out() {
+    let args = ["--connections-max", "50", "--connections-per-address-max", "25"];
+    let server = Server::start_saying(&args);
+    let mut sitters = Vec::new();
+    for number in 0..75 {
+        sitters.push(sit(&server, 2 + number % 3).await);
+    }
+    let start = tokio::time::Instant::now();
+    let mut kept = Vec::new();
+    for number in 0..8 {
+        let mut client = server.client();
+        assert_eq!(client.post(LIMIT, &ask("a", 100, 1)).status, 200);
+        kept.push(client);
+        sitters.push(sit(&server, 2 + number % 3).await);
+    }
+    for client in &mut kept {
+        assert_eq!(client.post(LIMIT, &ask("a", 100, 1)).status, 200);
+    }
+    // A sitter has ten seconds for its body. Nobody waits for even half of that.
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }
 
 #[test]
@@ -147,7 +184,7 @@ fn a_server_with_few_files_says_so_and_locks_nobody_out() {
     let limited = "ulimit -n 64 && exec \"$0\" \"$@\"";
     let args = ["serve", "--listen", "127.0.0.1:0", "--connections-per-address-max", "1000"];
     let mut command = program("sh", &[&["-c", limited, binary], &args[..]].concat());
-    let server = Server::start_with(&mut command, "tidegate_dev");
+    let server = Server::start_with(&mut command, KEY);
     server.wait_for_warning("it takes 32 connections");
     let _dribblers: Vec<_> = (0..200).map(|_| Dribbler::connect(server.address)).collect();
     for _ in 0..20 {

@@ -37,7 +37,8 @@ impl Http2 {
     /// Begins a request whose body is still to come.
     pub(crate) async fn begin(&self, path: &str) -> (ResponseFuture, SendStream<Bytes>) {
         let request = Request::post(format!("http://x{path}"));
-        let request = request.header("authorization", "Bearer tidegate_dev").body(()).unwrap();
+        let request =
+            request.header("authorization", format!("Bearer {}", super::KEY)).body(()).unwrap();
         let ready = timeout(DEADLINE, self.requests.clone().ready()).await.unwrap();
         ready.unwrap().send_request(request, false).unwrap()
     }

@@ -1,6 +1,8 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -48,7 +50,11 @@ fn read(
     })
 }
 
-/// The binary, in an environment that says nothing about keys and stores.
+/// The key that servers are given unless a test says otherwise.
+pub(crate) const KEY: &str = "tidegate_test";
+
+/// The binary, with a key and a data directory of its own, in an environment that says nothing
+/// about stores.
 pub(crate) fn tidegate(args: &[&str]) -> Command {
     program(env!("CARGO_BIN_EXE_tidegate"), args)
 }
@@ -56,23 +62,33 @@ pub(crate) fn tidegate(args: &[&str]) -> Command {
 /// The same for what starts the binary.
 pub(crate) fn program(name: &str, args: &[&str]) -> Command {
     let mut command = Command::new(name);
-    command.args(args).env_remove("TIDEGATE_ROOT_KEY");
+    command.args(args).env("TIDEGATE_ROOT_KEY", KEY).env("TIDEGATE_DATA", data_dir());
+    command.env_remove("TIDEGATE_DATABASE").env_remove("TIDEGATE_URL");
     command.env_remove("TIDEGATE_REDIS").env_remove("TIDEGATE_FLEET_SECRET");
     command.env_remove("TIDEGATE_GLOBE").env_remove("TIDEGATE_REGION");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
+/// A directory that nobody else has. It is in the build directory, and the next run wipes it.
+pub(crate) fn data_dir() -> PathBuf {
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    let number = TAKEN.fetch_add(1, Ordering::Relaxed);
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("wire/{number}"));
+    let _ = std::fs::remove_dir_all(&path);
+    path
+}
+
 impl Server {
-    /// On a free port, with the key for development.
+    /// On a free port, with the usual key.
     pub(crate) fn start() -> Self {
-        Self::start_with(&mut tidegate(&["serve", "--listen", "127.0.0.1:0"]), "tidegate_dev")
+        Self::start_with(&mut tidegate(&["serve", "--listen", "127.0.0.1:0"]), KEY)
     }
 
     /// The same, with more to say.
     pub(crate) fn start_saying(args: &[&str]) -> Self {
         let args = [&["serve", "--listen", "127.0.0.1:0"], args].concat();
-        Self::start_with(&mut tidegate(&args), "tidegate_dev")
+        Self::start_with(&mut tidegate(&args), KEY)
     }
 
     /// Runs what ends by itself; gives its exit code, and what it said on both outputs.
@@ -92,7 +108,7 @@ impl Server {
     /// Closes the pipe it prints into once it has said its welcome.
     pub(crate) fn start_unheard() -> Self {
         let mut command = tidegate(&["serve", "--listen", "127.0.0.1:0"]);
-        let server = Self::start_heard_until(&mut command, "tidegate_dev", Some("Ctrl-C"));
+        let server = Self::start_heard_until(&mut command, KEY, Some("Ctrl-C"));
         eventually(DEADLINE, || server.reader.is_finished().then_some(()));
         server
     }

@@ -1,0 +1,29 @@
+//! How results are printed: for people, or for programs.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// Lines for people.
+    Text,
+    /// One JSON value, on one line.
+    Json,
+}
+
+/// Tells whoever reads; a closed pipe is not an error.
+pub(crate) fn say(text: &dyn Display) {
+    let _ = writeln!(io::stdout().lock(), "{text}");
+}
+
+/// Tells a program.
+pub(crate) fn say_json(value: &impl Serialize) {
+    // Texts and numbers can always be encoded.
+    if let Ok(text) = serde_json::to_string(value) {
+        say(&text);
+    }
+}

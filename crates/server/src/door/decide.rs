@@ -1,0 +1,332 @@
+//! `limit` and `multiLimit`: from a call to its verdict.
+//!
+//! Promises: nothing is counted before everything that could refuse the call was looked at; after
+//! that nothing fails. A store of the control plane that is away refuses nobody.
+//!
+//! # Cancel safety
+//! A client that leaves while the region is asked has spent nothing.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tidegate::{Answer, Batch, BatchAnswer, Cost, Limit, Part, Request, Subject, Window};
+use tidegate_stores::control::Mode;
+
+use super::{Call, Door};
+use crate::auth::Caller;
+use crate::control::overrides::Override;
+use crate::control::permission::Action;
+use crate::control::{Namespace, Workspace};
+use crate::decode::Item;
+use crate::problem::Problem;
+use crate::reply::{self, Decided, Known, More};
+
+/// A call that may be decided: everything that could refuse it was looked at.
+pub(super) struct Admitted<'a> {
+    items: &'a [Item<'a>],
+    /// Of each item.
+    namespaces: Vec<Arc<Namespace>>,
+}
+
+impl Door {
+    /// Looks whether one limit may be asked for.
+    pub(super) async fn admit_one<'a>(
+        &self,
+        caller: &Caller,
+        item: &'a Item<'a>,
+    ) -> Result<Admitted<'a>, Problem> {
+        // A namespace that was deleted says so to everybody who may call.
+        let known = caller.workspace.namespace(item.namespace.as_str());
+        if known.is_some_and(|namespace| namespace.deleted) {
+            return Err(Problem::namespace_gone());
+        }
+        self.admit_all(caller, std::slice::from_ref(item)).await
+    }
+
+    /// Looks whether several may be asked for.
+    pub(super) async fn admit_all<'a>(
+        &self,
+        caller: &Caller,
+        items: &'a [Item<'a>],
+    ) -> Result<Admitted<'a>, Problem> {
+        let named: Vec<&str> = items.iter().map(|item| item.namespace.as_str()).collect();
+        check(caller, &caller.workspace, &named)?;
+        let mut workspace = Arc::clone(&caller.workspace);
+        let missing = missing(&workspace, &named);
+        if !missing.is_empty() {
+            self.enter_namespaces(caller, missing).await?;
+            if let Some(now) = self.control.known().workspace(&workspace.id) {
+                workspace = Arc::clone(now);
+            }
+            check(caller, &workspace, &named)?;
+        }
+        let found = |name: &&str| match workspace.namespace(name) {
+            Some(namespace) => Arc::clone(namespace),
+            None => Arc::new(Namespace::unlisted(name)),
+        };
+        Ok(Admitted { items, namespaces: named.iter().map(found).collect() })
+    }
+
+    /// Enters namespaces that nobody named before. Those that cannot be entered are limited all
+    /// the same.
+    async fn enter_namespaces(&self, caller: &Caller, names: Vec<&str>) -> Result<(), Problem> {
+        let (ids, mut names): (Vec<&str>, Vec<&str>) =
+            names.into_iter().partition(|name| is_id(name));
+        // An id that is not known here was given by somebody: it may just not have been heard of.
+        // It is never made a name.
+        if !ids.is_empty() && self.control.look_soon().await.is_ok() {
+            let known = self.control.known();
+            let workspace = known.workspace(&caller.workspace.id);
+            if !workspace.is_some_and(|now| missing(now, &ids).is_empty()) {
+                return Err(Problem::namespace_not_found());
+            }
+        }
+        if names.is_empty() {
+            return Ok(());
+        }
+        // Nothing is made for a call that is refused. Nobody has a permission for a namespace that
+        // is not there, but for all.
+        caller.may_everywhere(Action::CreateNamespace)?;
+        caller.may_everywhere(Action::Limit)?;
+        names.sort_unstable();
+        names.dedup();
+        self.control.enter(&caller.workspace.id, &names, &caller.key.id).await;
+        Ok(())
+    }
+
+    /// One limit.
+    pub(super) async fn limit(
+        &self,
+        call: &Call<'_>,
+        admitted: Admitted<'_>,
+    ) -> Result<Bytes, Problem> {
+        let Call { caller, request_id, .. } = call;
+        let (Some(item), Some(namespace)) = (admitted.items.first(), admitted.namespaces.first())
+        else {
+            return Err(Problem::namespace_not_found());
+        };
+        let terms = Terms::of(item, namespace);
+        let request = terms.request(caller)?;
+        let decided = match namespace.mode {
+            Mode::Off => terms.off(self.control.unix_ms()),
+            Mode::Enforce | Mode::Shadow => {
+                let answer = self.limiter.check(&request).await;
+                self.decided(&answer, &terms)
+            }
+        };
+        Ok(reply::limit(request_id, &decided))
+    }
+
+    /// Several limits as one.
+    pub(super) async fn multi_limit(
+        &self,
+        call: &Call<'_>,
+        admitted: Admitted<'_>,
+    ) -> Result<Bytes, Problem> {
+        let Call { caller, request_id, .. } = call;
+        let both = admitted.items.iter().zip(&admitted.namespaces);
+        let terms: Vec<Terms<'_>> =
+            both.map(|(item, namespace)| Terms::of(item, namespace)).collect();
+        let (passed, decided) = self.decide_all(caller, &terms).await?;
+        Ok(reply::multi_limit(request_id, admitted.items, passed, &decided))
+    }
+
+    /// What is enforced is decided as one. What is only tried is decided as another, and not spent
+    /// if the first is denied: as it would be if all were enforced.
+    ///
+    /// # Cancel safety
+    /// Once something is spent nothing is waited for: the region was asked about what is only
+    /// tried before.
+    async fn decide_all(
+        &self,
+        caller: &Caller,
+        terms: &[Terms<'_>],
+    ) -> Result<(bool, Vec<Decided>), Problem> {
+        let unix_ms = self.control.unix_ms();
+        let mut decided: Vec<Decided> = terms.iter().map(|terms| terms.off(unix_ms)).collect();
+        let (enforced, tried) = (Chosen::of(terms, Mode::Enforce), Chosen::of(terms, Mode::Shadow));
+        let rooms = tried.requests(caller, Some(nothing()))?;
+        let rooms = match Batch::new(&rooms) {
+            Ok(batch) => self.limiter.check_all(&batch).await,
+            Err(_) => BatchAnswer::default(),
+        };
+        let requests = enforced.requests(caller, None)?;
+        let passed = match Batch::new(&requests) {
+            Ok(batch) => {
+                let answer = self.limiter.check_all(&batch).await;
+                enforced.tell(answer.items(), &mut decided, |answer, terms| {
+                    self.decided(answer, terms)
+                });
+                answer.admitted()
+            }
+            // None is enforced.
+            Err(_) => true,
+        };
+        if !passed {
+            tried.tell(rooms.items(), &mut decided, |room, terms| self.tried(room, terms));
+            return Ok((false, decided));
+        }
+        let requests = tried.requests(caller, None)?;
+        if let Ok(batch) = Batch::new(&requests) {
+            let answer = self.limiter.check_all_now(&batch);
+            tried.tell(answer.items(), &mut decided, |answer, terms| self.decided(answer, terms));
+        }
+        Ok((passed, decided))
+    }
+
+    /// What is only tried, and not even spent: `room` asked for nothing.
+    fn tried(&self, room: &Answer, terms: &Terms<'_>) -> Decided {
+        let mut decided = self.decided(room, terms);
+        let fits = room.admitted() && room.remaining() >= terms.cost.get();
+        decided.more.would_deny = (!fits).then_some(true);
+        decided
+    }
+
+    /// The answer as the caller hears of it.
+    pub(super) fn decided(&self, answer: &Answer, terms: &Terms<'_>) -> Decided {
+        let mut decided = Decided::of(answer);
+        if self.in_region {
+            decided.more.known = Some(Known::of(answer));
+        }
+        terms.complete(&mut decided);
+        decided
+    }
+}
+
+/// The items of one mode, and where they stand.
+struct Chosen<'t, 'a>(Vec<(usize, &'t Terms<'a>)>);
+
+impl<'t, 'a> Chosen<'t, 'a> {
+    fn of(terms: &'t [Terms<'a>], mode: Mode) -> Self {
+        let numbered = terms.iter().enumerate();
+        Self(numbered.filter(|(_, terms)| terms.namespace.mode == mode).collect())
+    }
+
+    /// What the limiter is asked, for their own cost or for this one.
+    fn requests(
+        &self,
+        caller: &'a Caller,
+        cost: Option<Cost>,
+    ) -> Result<Vec<Request<'a>>, Problem> {
+        let request = |(_, terms): &(usize, &Terms<'a>)| {
+            let own = terms.request(caller)?;
+            let cost = cost.unwrap_or(terms.cost);
+            Ok(Request::new(*own.subject(), own.limit(), cost))
+        };
+        self.0.iter().map(request).collect()
+    }
+
+    /// Puts the answers where the items stand.
+    fn tell(
+        &self,
+        answers: &[Answer],
+        decided: &mut [Decided],
+        tell: impl Fn(&Answer, &Terms<'a>) -> Decided,
+    ) {
+        for ((at, terms), answer) in self.0.iter().zip(answers) {
+            if let Some(place) = decided.get_mut(*at) {
+                *place = tell(answer, terms);
+            }
+        }
+    }
+}
+
+/// A cost of nothing spends nothing, and says how much room there is.
+fn nothing() -> Cost {
+    Cost::new(0).unwrap_or(Cost::ONE)
+}
+
+/// Whether a name has the form of an id.
+fn is_id(name: &str) -> bool {
+    let tail = name.strip_prefix("rlns_").unwrap_or_default();
+    tail.len() == 9 && tail.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// Those that are not known.
+fn missing<'n>(workspace: &Workspace, names: &[&'n str]) -> Vec<&'n str> {
+    names.iter().copied().filter(|name| workspace.namespace(name).is_none()).collect()
+}
+
+/// Whether the namespaces that are known may be asked, and are there.
+fn check(caller: &Caller, workspace: &Workspace, named: &[&str]) -> Result<(), Problem> {
+    let mut known: Vec<&Namespace> =
+        named.iter().filter_map(|name| workspace.namespace(name)).map(|found| &**found).collect();
+    known.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    known.dedup_by(|a, b| a.name == b.name);
+    caller.may(Action::Limit, known.iter().copied())?;
+    if known.iter().any(|namespace| namespace.deleted) {
+        return Err(Problem::namespace_gone());
+    }
+    Ok(())
+}
+
+/// What a mode is called.
+pub(super) const fn mode_word(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Enforce => "enforce",
+        Mode::Shadow => "shadow",
+        Mode::Off => "off",
+    }
+}
+
+/// What an item is measured by: its own numbers, or those of the override that applies to it.
+pub(super) struct Terms<'a> {
+    pub(super) namespace: &'a Namespace,
+    pub(super) applies: Option<&'a Override>,
+    identifier: Part<'a>,
+    limit: Limit,
+    window: Window,
+    cost: Cost,
+}
+
+impl<'a> Terms<'a> {
+    pub(super) fn of(item: &Item<'a>, namespace: &'a Namespace) -> Self {
+        let applies = namespace.overrides.find(item.identifier.as_str()).map(|one| &**one);
+        let (limit, window) = match applies {
+            Some(one) => (one.limit, one.window),
+            None => (item.limit, item.window),
+        };
+        let (identifier, cost) = (item.identifier, item.cost);
+        Self { namespace, applies, identifier, limit, window, cost }
+    }
+
+    /// What the limiter is asked. A namespace counts under its name, which it has even while it
+    /// cannot be entered.
+    pub(super) fn request(&self, caller: &'a Caller) -> Result<Request<'a>, Problem> {
+        let part = |text| Part::new(text).map_err(|_| Problem::namespace_not_found());
+        let (workspace, namespace) = (part(&caller.workspace.id)?, part(&self.namespace.name)?);
+        let subject = Subject::new(workspace, namespace, self.identifier, self.window);
+        Ok(Request::new(subject, self.limit, self.cost))
+    }
+
+    /// The answer of a namespace that is switched off: nothing is counted.
+    fn off(&self, unix_ms: u64) -> Decided {
+        let (limit, window_ms) = (self.limit.get(), self.window.as_millis());
+        let sequence = unix_ms.checked_div(window_ms).unwrap_or_default();
+        let reset = sequence.saturating_add(1).saturating_mul(window_ms);
+        let more = More::default();
+        let mut decided = Decided { limit, remaining: limit, reset, admitted: true, more };
+        self.complete(&mut decided);
+        decided
+    }
+
+    /// Adds what the namespace has to say.
+    fn complete(&self, decided: &mut Decided) {
+        let more = &mut decided.more;
+        more.override_id = self.applies.map(|one| one.id.clone());
+        match self.namespace.mode {
+            Mode::Enforce => {}
+            mode @ Mode::Off => more.mode = Some(mode_word(mode)),
+            mode @ Mode::Shadow => {
+                more.mode = Some(mode_word(mode));
+                more.would_deny = (!decided.admitted).then_some(true);
+                decided.admitted = true;
+            }
+        }
+        if !self.namespace.is_listed() {
+            let known = more.known.take();
+            let known = known.unwrap_or(Known { source: "local", age_ms: 0, degraded: true });
+            more.known = Some(Known { degraded: true, ..known });
+        }
+    }
+}

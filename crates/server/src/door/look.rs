@@ -1,0 +1,103 @@
+//! `explain` and `inspect`: what is known, and what it comes to. Neither changes anything.
+
+mod said;
+
+use tidegate::{Explanation, Inspection, Part, Subject, Window};
+use tidegate_stores::control::Mode;
+
+use super::decide::Terms;
+use super::{Call, Door};
+use crate::auth::Caller;
+use crate::control::Namespace;
+use crate::control::overrides::Override;
+use crate::control::permission::Action;
+use crate::decode::{Item, Target};
+use crate::problem::Problem;
+use crate::reply::{self, Limited, Overridden, Reply};
+use said::{Asked, Explained, Inspected, Named, Node, Region, Regions};
+
+impl Door {
+    /// How a request would be decided now, term by term.
+    pub(super) fn explain(&self, call: &Call<'_>, item: &Item<'_>) -> Result<Reply, Problem> {
+        let Call { caller, request_id, .. } = call;
+        let namespace = looked_at(caller, item.namespace)?;
+        let terms = Terms::of(item, namespace);
+        let seen = self.limiter.explain(&terms.request(caller)?);
+        let decided = self.decided(&seen.answer, &terms);
+        let explained = Explained {
+            because: because(&seen, namespace, terms.applies),
+            answer: Limited::of(&decided),
+            namespace: Named::of(namespace),
+            r#override: terms.applies.map(Overridden::of),
+            terms: said::Terms::of(&seen),
+            region: self.in_region.then(|| Asked::of(&seen)),
+        };
+        Ok(reply::success_of(request_id, explained))
+    }
+
+    /// What this process, the region and each region know of a subject.
+    pub(super) async fn inspect(
+        &self,
+        call: &Call<'_>,
+        target: &Target<'_>,
+        window: Window,
+    ) -> Result<Reply, Problem> {
+        let Call { caller, request_id, .. } = call;
+        let namespace = looked_at(caller, target.namespace)?;
+        let part = |text| Part::new(text).map_err(|_| Problem::namespace_not_found());
+        let (workspace, name) = (part(&caller.workspace.id)?, part(&namespace.name)?);
+        let subject = Subject::new(workspace, name, target.identifier, window);
+        let Inspection { here, globe, .. } = self.limiter.inspect(&subject);
+        let applies = namespace.overrides.find(target.identifier.as_str());
+        let inspected = Inspected {
+            namespace: Named::of(namespace),
+            r#override: applies.map(|one| Overridden::of(one)),
+            node: Node::of(&here, self.in_region),
+            region: Region::of(self.limiter.ask_region(&subject).await),
+            regions: globe.as_ref().map(Regions::of),
+        };
+        Ok(reply::success_of(request_id, inspected))
+    }
+}
+
+/// A namespace that the caller may look into. One that was deleted can still be looked at.
+fn looked_at<'a>(caller: &'a Caller, named: Part<'_>) -> Result<&'a Namespace, Problem> {
+    let namespace = caller.workspace.namespace(named.as_str());
+    let namespace = namespace.ok_or_else(Problem::namespace_not_found)?;
+    caller.may(Action::Look, [&**namespace])?;
+    Ok(namespace)
+}
+
+/// The answer in a sentence or two.
+fn because(seen: &Explanation, namespace: &Namespace, applies: Option<&Override>) -> String {
+    let Explanation { subject, weighted, cost, effective, limit, .. } = seen;
+    let current = subject.current.view();
+    let fits = if seen.answer.admitted() { "admitted" } else { "denied" };
+    let relation = if effective <= limit { "not above" } else { "above" };
+    let mut said = format!(
+        "{fits}: {current} in this window, {weighted} of the previous one and a cost of {cost} \
+         are {effective}, {relation} the limit of {limit}"
+    );
+    if let Some(one) = applies {
+        said.push_str(&format!(" of the override `{}`", one.pattern));
+    }
+    if seen.is_by_reservations() {
+        said.push_str("; batches in flight hold the room");
+    }
+    if !seen.answer.admitted() {
+        match seen.answer.retry_after_ms() {
+            Some(ms) => said.push_str(&format!("; it fits in {ms} ms")),
+            None => said.push_str("; it never fits"),
+        }
+    }
+    match namespace.mode {
+        Mode::Enforce => {}
+        Mode::Shadow => said.push_str(". The namespace is in shadow: it is admitted anyway"),
+        Mode::Off => said.push_str(". The namespace is off: it is admitted, and nothing counts"),
+    }
+    if seen.asks.is_some() && !seen.asked_in_vain {
+        said.push_str(". The region is asked first and may know more");
+    }
+    said.push('.');
+    said
+}
