@@ -17,6 +17,7 @@ mod fuzz;
 mod mutants;
 mod openapi;
 mod repo;
+mod sdk;
 mod setup;
 mod sim;
 mod steps;

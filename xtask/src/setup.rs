@@ -17,6 +17,8 @@ use crate::repo::Repo;
 pub(crate) struct Need {
     /// The program, as found on the search path.
     binary: &'static str,
+    /// What it must be able to do, as arguments; empty when being there is enough.
+    proof: &'static [&'static str],
     /// The package to install when the program is missing.
     package: &'static str,
     /// The service that the package brings, if any: it has a name of its own.
@@ -27,10 +29,11 @@ pub(crate) struct Need {
 
 /// libFuzzer, which the fuzz targets link, is C++.
 pub(crate) const CXX: Need =
-    Need { binary: "c++", package: "g++", service: None, why: "libFuzzer is compiled from C++" };
+    Need { binary: "c++", proof: &[], package: "g++", service: None, why: "libFuzzer is C++" };
 /// Instruction counts come from callgrind.
 pub(crate) const VALGRIND: Need = Need {
     binary: "valgrind",
+    proof: &[],
     package: "valgrind",
     service: None,
     why: "`bench decide --callgrind` counts with it",
@@ -39,6 +42,7 @@ pub(crate) const VALGRIND: Need = Need {
 /// The tests of the drivers start servers of their own; a Sentinel is the same program.
 pub(crate) const REDIS: Need = Need {
     binary: "redis-server",
+    proof: &[],
     package: "redis-server",
     service: Some("redis-server"),
     why: "the tests of the drivers start private servers",
@@ -46,13 +50,40 @@ pub(crate) const REDIS: Need = Need {
 /// The same for the drivers of SQL databases. The package brings the client as well.
 pub(crate) const MARIADB: Need = Need {
     binary: "mariadbd",
+    proof: &[],
     package: "mariadb-server",
     service: Some("mariadb"),
     why: "the tests of the drivers start private servers",
 };
 
+/// The published TypeScript clients run in it.
+pub(crate) const NODE: Need = Need {
+    binary: "node",
+    proof: &[],
+    package: "nodejs",
+    service: None,
+    why: "the published TypeScript clients are tested",
+};
+/// And are installed with this.
+pub(crate) const NPM: Need = Need {
+    binary: "npm",
+    proof: &[],
+    package: "npm",
+    service: None,
+    why: "the published TypeScript clients are installed with it",
+};
+/// The published Python client and schemathesis live in an environment of their own. Debian's
+/// Python cannot make one without this package, so finding Python is not enough.
+pub(crate) const PYTHON: Need = Need {
+    binary: "python3",
+    proof: &["-c", "import ensurepip, venv"],
+    package: "python3-venv",
+    service: None,
+    why: "the published Python client and schemathesis are tested",
+};
+
 /// Everything any command may need.
-const ALL: [&Need; 4] = [&CXX, &VALGRIND, &REDIS, &MARIADB];
+const ALL: [&Need; 7] = [&CXX, &VALGRIND, &REDIS, &MARIADB, &NODE, &NPM, &PYTHON];
 
 /// Installs the packages named by its arguments, after the first, which names their services.
 /// Packages that bring a service start it unless `policy-rc.d` forbids it; a policy that is already
@@ -101,7 +132,7 @@ pub(crate) fn command(args: &[String]) -> Result<()> {
 /// # Errors
 /// Exit code 2, with the one line to type, when they are not and we may not install them.
 pub(crate) fn ensure(needs: &[&Need]) -> Result<()> {
-    let missing: Vec<&Need> = needs.iter().copied().filter(|need| !on_path(need.binary)).collect();
+    let missing: Vec<&Need> = needs.iter().copied().filter(|need| !is_there(need)).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -112,7 +143,7 @@ pub(crate) fn ensure(needs: &[&Need]) -> Result<()> {
         return Err(Failure::machine(format!("please run: {}", advice(&missing))));
     };
     install(installer, &missing)?;
-    match missing.iter().find(|need| !on_path(need.binary)) {
+    match missing.iter().find(|need| !is_there(need)) {
         None => Ok(()),
         Some(need) => Err(Failure::machine(format!(
             "`{}` is still missing after the package `{}` was installed",
@@ -186,6 +217,16 @@ fn user_is_root() -> bool {
     child::output(command).is_ok_and(|text| text.trim() == "0")
 }
 
+/// Whether a program is there and can do what it is needed for.
+fn is_there(need: &Need) -> bool {
+    if need.proof.is_empty() || !on_path(need.binary) {
+        return on_path(need.binary);
+    }
+    let mut command = Command::new(need.binary);
+    command.args(need.proof).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
 /// Whether a program is on the search path.
 fn on_path(binary: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
@@ -199,17 +240,27 @@ fn on_path(binary: &str) -> bool {
 mod tests {
     use super::*;
 
+    const SHELL: Need =
+        Need { binary: "sh", proof: &[], package: "no-such-package", service: None, why: "a test" };
+
     #[test]
     fn what_is_there_is_not_installed() {
-        let shell = Need { binary: "sh", package: "no-such-package", service: None, why: "a test" };
-        assert!(ensure(&[&shell]).is_ok());
+        assert!(ensure(&[&SHELL]).is_ok());
         assert!(!on_path("no-such-program"));
+    }
+
+    #[test]
+    fn a_program_that_cannot_do_what_is_needed_is_missing() {
+        assert!(is_there(&Need { proof: &["-c", "exit 0"], ..SHELL }));
+        assert!(!is_there(&Need { proof: &["-c", "exit 1"], ..SHELL }));
+        assert!(!is_there(&Need { binary: "no-such-program", proof: &["-c"], ..SHELL }));
     }
 
     #[test]
     fn the_advice_is_one_line() {
         let line = advice(&ALL);
-        assert!(line.ends_with("--no-remove g++ valgrind redis-server mariadb-server"));
+        assert!(line.contains(" --no-remove g++ valgrind redis-server mariadb-server nodejs npm "));
+        assert!(line.ends_with(" python3-venv"));
         assert_eq!(line.lines().count(), 1);
     }
 

@@ -9,6 +9,7 @@ use crate::child;
 use crate::failure::{Failure, Result};
 use crate::fuzz;
 use crate::repo::Repo;
+use crate::sdk;
 use crate::setup::{self, Need};
 use crate::tally::Tally;
 use crate::tidy;
@@ -29,7 +30,7 @@ pub(crate) struct Step {
 }
 
 /// Every step.
-pub(crate) const STEPS: [Step; 11] = [
+pub(crate) const STEPS: [Step; 12] = [
     Step { name: "fmt", about: "the format is rustfmt's", needs: &[], run: fmt },
     Step { name: "tidy", about: "the habits a machine can check", needs: &[], run: tidy },
     Step { name: "clippy", about: "lints on every target, no warnings", needs: &[], run: clippy },
@@ -39,6 +40,12 @@ pub(crate) const STEPS: [Step; 11] = [
         about: "unit, property, allocation and integration tests",
         needs: &[&setup::REDIS, &setup::MARIADB],
         run: unit,
+    },
+    Step {
+        name: "sdk",
+        about: "published clients, unmodified, and random requests from the OpenAPI document",
+        needs: &[&setup::NODE, &setup::NPM, &setup::PYTHON, &setup::REDIS],
+        run: sdk,
     },
     Step {
         name: "doctest",
@@ -117,7 +124,11 @@ fn clippy(repo: &Repo) -> Result<Tally> {
     let mut command = repo.cargo();
     command.args(["clippy", "--workspace", "--all-targets", "--all-features"]);
     command.args(["--", "-D", "warnings"]);
-    check(vec![command])
+    // The one target that `--all-targets` leaves out, because `cargo test` should.
+    let mut apart = repo.cargo();
+    apart.args(["clippy", "--workspace", "--all-features", "--test", "sdk"]);
+    apart.args(["--", "-D", "warnings"]);
+    check(vec![command, apart])
 }
 
 /// Broken links in the documentation are warnings, and warnings are errors.
@@ -131,6 +142,17 @@ fn doc(repo: &Repo) -> Result<Tally> {
 /// Every test that is not an example: `--all-targets` leaves those out.
 fn unit(repo: &Repo) -> Result<Tally> {
     tests(repo.cargo(), &["--workspace", "--all-features", "--all-targets", "--no-fail-fast"])
+}
+
+/// What other people's programs make of the server. Not among the tests of `unit`: these need
+/// packages from two registries.
+fn sdk(repo: &Repo) -> Result<Tally> {
+    let installed = sdk::install(repo)?;
+    let mut cargo = repo.cargo();
+    cargo.env(sdk::VARIABLE, installed);
+    // Of the whole workspace, as `unit` builds it: so nothing is built twice.
+    let args = ["--workspace", "--all-features", "--test", "sdk", "--no-fail-fast", "--"];
+    tests(cargo, &[&args[..], &["--show-output", "--test-threads=2"]].concat())
 }
 
 /// The examples.
