@@ -54,7 +54,7 @@ impl Door {
             r#override: applies.map(|one| Overridden::of(one)),
             node: Node::of(&here, self.in_region),
             region: Region::of(self.limiter.ask_region(&subject).await),
-            regions: globe.as_ref().map(Regions::of),
+            regions: globe.as_ref().map(|globe| Regions::of(globe, &here)),
         };
         Ok(reply::success_of(request_id, inspected))
     }

@@ -267,13 +267,16 @@ pub(super) struct Regions {
 #[derive(Serialize)]
 struct Published {
     own: u64,
+    /// What the region has used and not told the others.
+    unpublished: u64,
     others: BTreeMap<String, u64>,
 }
 
 impl Regions {
-    pub(super) fn of(globe: &GlobeView) -> Self {
-        let published = |cell: &PublishedCell| Published {
+    pub(super) fn of(globe: &GlobeView, here: &SubjectView) -> Self {
+        let published = |cell: &PublishedCell, known: &CellCounts| Published {
             own: cell.own,
+            unpublished: known.confirmed.saturating_sub(cell.own),
             others: cell
                 .others
                 .iter()
@@ -283,8 +286,8 @@ impl Regions {
         Self {
             own: globe.number.map(|number| format!("{:08x}", number.0)),
             age_ms: globe.age_ms,
-            current: published(&globe.current),
-            previous: published(&globe.previous),
+            current: published(&globe.current, &here.current),
+            previous: published(&globe.previous, &here.previous),
         }
     }
 }

@@ -147,5 +147,9 @@ fn published() -> Value {
         "additionalProperties": count("What a region published."),
         "description": "By the number of the region.",
     });
-    open(vec![required("own", count("What this region published.")), required("others", others)])
+    open(vec![
+        required("own", count("What this region published.")),
+        required("unpublished", count("What it used beyond that, as far as is known here.")),
+        required("others", others),
+    ])
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::fleet::{File, Fleet, PATIENCE, join, left, migrate, spend, until_left};
-use crate::support::{Client, LIMIT, Server, ask, eventually};
+use crate::support::{Client, LIMIT, Server, WINDOW_MS, ask, eventually};
 
 /// The RFC's example.
 #[test]
@@ -167,4 +167,26 @@ fn two_processes_share_a_file() {
     let again = join(&file.url(), "eu", None);
     until_left(&again, "b", 1_000, 995);
     until_left(&again, "a", 10, 3);
+}
+
+#[test]
+fn what_each_region_used_is_seen_from_any() {
+    let file = File::new("inspect");
+    migrate(&file.url());
+    let (eu, us) = (join(&file.url(), "eu", None), join(&file.url(), "us", None));
+    spend(&eu, "a", 10, 8);
+    let inspect = || {
+        let body = json!({"namespace": "test", "identifier": "a", "duration": WINDOW_MS});
+        // The namespace comes to be by being named, in one region; the other learns of it.
+        let reply = us.client().post("/v2/tidegate.inspect", &body);
+        (reply.status == 200).then(|| reply.data().clone())
+    };
+    let heard = |said: &serde_json::Value| {
+        let others = said["regions"]["current"]["others"].as_object();
+        others.is_some_and(|others| others.values().any(|count| *count == 8))
+    };
+    let said = eventually(PATIENCE, || inspect().filter(heard));
+    assert_eq!(said["regions"]["current"]["own"], 0);
+    assert_eq!(said["regions"]["current"]["unpublished"], 0);
+    assert_eq!(said["node"]["current"]["mine"], 0);
 }
