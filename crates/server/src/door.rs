@@ -64,7 +64,6 @@ struct Incoming<'a> {
 /// A call by someone who may call.
 struct Call<'a> {
     caller: Caller,
-    head: &'a Parts,
     request_id: &'a str,
     told: &'a Told,
 }
@@ -78,6 +77,11 @@ struct Told {
 }
 
 impl Told {
+    fn once(&self, scope: Scope, replayed: bool) {
+        // It is said once for each request.
+        let _ = self.once.set((scope, replayed));
+    }
+
     fn mark(&self, reply: &mut Reply) {
         if let Some(throttled) = self.throttled.get() {
             throttled.mark(reply.headers_mut());
@@ -180,11 +184,11 @@ impl Door {
     }
 
     /// Everything after the last byte has arrived: what is asked, who asks, and the answer.
-    async fn operate(
+    async fn operate<'a>(
         &self,
         operation: Operation,
-        bytes: &[u8],
-        incoming: Incoming<'_>,
+        bytes: &'a [u8],
+        incoming: Incoming<'a>,
     ) -> Result<Reply, Problem> {
         let not_json = |_| Problem::schema(operation.path(), Vec::new());
         let wrong = |errors| Problem::schema(operation.path(), errors);
@@ -192,16 +196,18 @@ impl Door {
             Operation::Limit => {
                 let body = LimitBody::read(bytes).map_err(not_json)?;
                 let item = body.parse().map_err(wrong)?;
+                let asked = self.asked(operation, bytes, &incoming)?;
                 let call = self.enter(incoming).await?;
                 let admitted = self.admit_one(&call.caller, &item).await?;
-                self.once(&call, operation, bytes, self.limit(&call, admitted)).await
+                self.once(&call, asked, self.limit(&call, admitted)).await
             }
             Operation::MultiLimit => {
                 let body = MultiLimitBody::read(bytes).map_err(not_json)?;
                 let items = body.parse().map_err(wrong)?;
+                let asked = self.asked(operation, bytes, &incoming)?;
                 let call = self.enter(incoming).await?;
                 let admitted = self.admit_all(&call.caller, &items).await?;
-                self.once(&call, operation, bytes, self.multi_limit(&call, admitted)).await
+                self.once(&call, asked, self.multi_limit(&call, admitted)).await
             }
             Operation::Explain => {
                 let body = LimitBody::read(bytes).map_err(not_json)?;
@@ -260,6 +266,6 @@ impl Door {
         if is_exhausted {
             return Err(Problem::workspace_rate_limited());
         }
-        Ok(Call { caller, head, request_id, told })
+        Ok(Call { caller, request_id, told })
     }
 }

@@ -3,32 +3,44 @@
 use bytes::Bytes;
 
 use super::route::Operation;
-use super::{Call, Door};
+use super::{Call, Door, Incoming};
 use crate::idempotency::{self, IdempotencyKey, Once};
 use crate::problem::Problem;
 use crate::reply::{self, Reply};
 
+/// What is asked, and what the caller calls it.
+pub(super) struct Asked<'a> {
+    operation: Operation,
+    body: &'a [u8],
+    key: Option<IdempotencyKey<'a>>,
+}
+
 impl Door {
+    /// Reads what a call is called, before anything else is made of it: a key that is none is like
+    /// a body that is none.
+    pub(super) fn asked<'a>(
+        &self,
+        operation: Operation,
+        body: &'a [u8],
+        incoming: &Incoming<'a>,
+    ) -> Result<Asked<'a>, Problem> {
+        let key = IdempotencyKey::of(&incoming.head.headers).map_err(|why| {
+            incoming.told.once(self.idempotency.scope(), false);
+            Problem::not_once(why)
+        })?;
+        Ok(Asked { operation, body, key })
+    }
+
     /// Decides a call, unless it has a key and was decided before.
     pub(super) async fn once(
         &self,
         call: &Call<'_>,
-        operation: Operation,
-        body: &[u8],
+        asked: Asked<'_>,
         decide: impl Future<Output = Result<Bytes, Problem>>,
     ) -> Result<Reply, Problem> {
-        let told = |scope, replayed| {
-            // Nobody else sets it.
-            let _ = call.told.once.set((scope, replayed));
-        };
-        let key = match IdempotencyKey::of(&call.head.headers) {
-            Ok(None) => return decide.await.map(reply::json),
-            Ok(Some(key)) => key,
-            Err(why) => {
-                told(self.idempotency.scope(), false);
-                return Err(Problem::not_once(why));
-            }
-        };
+        let told = |scope, replayed| call.told.once(scope, replayed);
+        let Asked { operation, body, key } = asked;
+        let Some(key) = key else { return decide.await.map(reply::json) };
         let workspace = &call.caller.workspace.id;
         let asked = idempotency::Call { workspace, key, operation: operation.path(), body };
         match self.idempotency.once(&asked, decide).await {

@@ -36,6 +36,10 @@ async fn a_key_is_for_one_call() {
     let (status, body, ..) = sent(&world, "two words", ask(5, 1)).await;
     assert_eq!((status, kind(&body)), (400, "user/bad_request/idempotency_key_malformed"));
     assert_eq!(body["error"]["errors"], json!([]));
+    // Before anything else is looked at: it is a mistake of the call itself.
+    let id = world.namespace("n").id.clone();
+    world.change(&Change::DeleteNamespace { id }).await;
+    assert_eq!(sent(&world, "two words", ask(5, 1)).await.0, 400);
 }
 
 #[tokio::test]
