@@ -23,9 +23,10 @@ use tidegate::{Limit, Window};
 #[cfg(test)]
 mod tests;
 
-/// Most patterns with text between two `*` in one namespace. Each is tried in turn, at some tens
-/// of nanoseconds; this many cost less than a system call does.
-pub(crate) const GLOBS_MAX: usize = 256;
+/// Most patterns with text between two `*` in one namespace. Each is tried in turn, which takes up
+/// to a microsecond for the longest identifiers: a batch of a hundred should not take more than
+/// some milliseconds.
+pub(crate) const GLOBS_MAX: usize = 64;
 
 /// Most pieces of text between the `*` of a pattern. Each is looked for, so this bounds what a
 /// pattern costs those whom it does not match.

@@ -63,11 +63,11 @@ impl<T> Nested<T> {
     {
         let after = |key: &Key<T>| key.bytes.iter().copied().cmp(text.clone()).is_le();
         let last = self.keys.partition_point(after).checked_sub(1);
-        let begins = move |key: &Key<T>| {
-            let start = text.clone().take(key.bytes.len());
-            key.bytes.iter().copied().eq(start)
-        };
-        let found = self.up(last).filter(move |(_, key)| begins(key));
+        // All that follow are beginnings of the last one, so one comparison serves them all.
+        let same = last.and_then(|at| self.keys.get(at)).map_or(0, |key| {
+            key.bytes.iter().copied().zip(text).take_while(|(a, b)| a == b).count()
+        });
+        let found = self.up(last).filter(move |(_, key)| key.bytes.len() <= same);
         found.map(|(_, key)| (&*key.bytes, &key.value))
     }
 }
