@@ -206,7 +206,12 @@ impl CountsFile {
     /// Replaces the file as a whole. Says how long it is.
     fn write(&self, limiter: &Limiter) -> io::Result<u64> {
         let (path, new) = (self.path(), self.directory.join(format!("{}.bin.new", self.stem)));
-        let mut out = BufWriter::with_capacity(BUFFER, File::create(&new)?);
+        let mut made = File::options();
+        // For this user only, as the directory usually is.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut made, 0o600);
+        let made = made.create(true).write(true).truncate(true).open(&new)?;
+        let mut out = BufWriter::with_capacity(BUFFER, made);
         limiter.save(&mut out)?;
         let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
         // On the disk before it gets its name, or a power cut leaves an empty file of that name.

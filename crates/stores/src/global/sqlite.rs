@@ -75,7 +75,11 @@ impl SqliteStore {
     /// As any call; [`GlobalError::Schema`] when the tables are newer than this build.
     pub async fn migrate(&self) -> Result<(), GlobalError> {
         // Only here: who mistypes the name of a file must not get another one.
-        let made = OpenOptions::new().create(true).append(true).open(&self.path);
+        let mut made = OpenOptions::new();
+        // For this user only: there are digests of keys in it.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut made, 0o600);
+        let made = made.create(true).append(true).open(&self.path);
         made.map_err(|why| GlobalError::Unreachable(why.to_string()))?;
         // Two that make a file ready at the same moment do not wait for each other: SQLite has no
         // patience for that.
