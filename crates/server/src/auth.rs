@@ -72,16 +72,21 @@ impl Caller {
         if allowed { Ok(()) } else { Err(Problem::missing_permissions(action, [])) }
     }
 
+    /// Whether the caller may do this in the namespaces with these ids.
+    pub(crate) fn may_ids(&self, action: Action, ids: &[&str]) -> Result<(), Problem> {
+        let missing = |id: &&str| !self.key.grants.within(action, id);
+        let missing: Vec<&str> = ids.iter().copied().filter(missing).collect();
+        if missing.is_empty() { Ok(()) } else { Err(Problem::missing_permissions(action, missing)) }
+    }
+
     /// Whether the caller may do this in all of these namespaces.
     pub(crate) fn may<'a>(
         &self,
         action: Action,
         namespaces: impl IntoIterator<Item = &'a Namespace>,
     ) -> Result<(), Problem> {
-        let missing = |namespace: &&Namespace| !self.key.grants.within(action, &namespace.id);
-        let missing: Vec<&str> =
-            namespaces.into_iter().filter(missing).map(|namespace| &*namespace.id).collect();
-        if missing.is_empty() { Ok(()) } else { Err(Problem::missing_permissions(action, missing)) }
+        let ids: Vec<&str> = namespaces.into_iter().map(|namespace| &*namespace.id).collect();
+        self.may_ids(action, &ids)
     }
 }
 

@@ -128,8 +128,8 @@ pub struct ServeArgs {
     /// with `tidegate key create`. It may do everything in the workspace `default`, and is stored
     /// nowhere.
     ///
-    /// Without it, the first start makes a key and prints it, if the database is the file in the
-    /// data directory. In any other, make one with `tidegate key create` before.
+    /// Without it, the first start makes a key and prints it, if the database is a file of SQLite.
+    /// For any other, make one with `tidegate key create` before.
     ///
     /// Prefer the environment variable: a command line can be read by every user of the machine.
     #[arg(long, value_name = "KEY", env = KEY_VARIABLE, hide_env_values = true)]

@@ -31,6 +31,8 @@ pub(crate) mod tests;
 /// How often the store is asked whether something changed. Four times within the two seconds that
 /// are promised, at one small read.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+const _: () = assert!(4 * LOOK_INTERVAL.as_millis() <= 2_000, "two seconds are promised");
+
 /// How long reading everything may take: a hundred thousand overrides take two seconds. The store
 /// itself gives up sooner on each of its calls.
 const LOOK_WITHIN: Duration = Duration::from_secs(300);
@@ -187,10 +189,13 @@ impl Control {
         let until_ms = || self.clock.now().monotonic_ms().saturating_add(ENTER_AGAIN_MS);
         match timeout(ENTER_WITHIN, self.enter_missing(workspace, names, actor)).await {
             Ok(Ok(())) => {}
-            Ok(Err(ControlError::Full { .. })) => {
+            Ok(Err(ControlError::Store(_))) | Err(_) => {
+                self.rests_until_ms.store(until_ms(), Ordering::Relaxed);
+            }
+            // It concerns this workspace alone.
+            Ok(Err(_)) => {
                 self.full().insert(workspace.to_owned(), until_ms());
             }
-            _ => self.rests_until_ms.store(until_ms(), Ordering::Relaxed),
         }
     }
 

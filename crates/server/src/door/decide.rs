@@ -74,11 +74,15 @@ impl Door {
             names.into_iter().partition(|name| is_id(name));
         // An id that is not known here was given by somebody: it may just not have been heard of.
         // It is never made a name.
-        if !ids.is_empty() && self.control.look_soon().await.is_ok() {
+        if !ids.is_empty() {
+            let looked = self.control.look_soon().await;
             let known = self.control.known();
             let workspace = known.workspace(&caller.workspace.id);
-            if !workspace.is_some_and(|now| missing(now, &ids).is_empty()) {
-                return Err(Problem::namespace_not_found());
+            let unknown = workspace.map_or_else(|| ids.clone(), |now| missing(now, &ids));
+            match looked {
+                Ok(()) if !unknown.is_empty() => return Err(Problem::namespace_not_found()),
+                // Nobody can say whose they are; who may ask them by their id is let in.
+                _ => caller.may_ids(Action::Limit, &unknown)?,
             }
         }
         if names.is_empty() {
@@ -300,7 +304,7 @@ impl<'a> Terms<'a> {
     }
 
     /// The answer of a namespace that is switched off: nothing is counted.
-    fn off(&self, unix_ms: u64) -> Decided {
+    pub(super) fn off(&self, unix_ms: u64) -> Decided {
         let (limit, window_ms) = (self.limit.get(), self.window.as_millis());
         let sequence = unix_ms.checked_div(window_ms).unwrap_or_default();
         let reset = sequence.saturating_add(1).saturating_mul(window_ms);

@@ -23,7 +23,10 @@ impl Door {
         let namespace = looked_at(caller, item.namespace)?;
         let terms = Terms::of(item, namespace);
         let seen = self.limiter.explain(&terms.request(caller)?);
-        let decided = self.decided(&seen.answer, &terms);
+        let decided = match namespace.mode {
+            Mode::Off => terms.off(seen.subject.now.unix_ms()),
+            Mode::Enforce | Mode::Shadow => self.decided(&seen.answer, &terms),
+        };
         let explained = Explained {
             because: because(&seen, namespace, terms.applies),
             answer: Limited::of(&decided),

@@ -3,7 +3,7 @@
 use tidegate_lab::RedisServer;
 
 use super::*;
-use crate::support::{DEADLINE, KEY, LIMIT, ask, eventually, tidegate};
+use crate::support::{DEADLINE, KEY, LIMIT, Server, ask, data_dir, eventually, tidegate};
 
 fn command(server: &Server, args: &[&str]) -> String {
     let mut command = tidegate(args);
@@ -17,7 +17,9 @@ const ANN: [&str; 6] = ["--namespace", "test", "--identifier", "ann", "--window"
 
 #[test]
 fn an_explanation_is_what_happens_next() {
-    let server = Server::start();
+    let data = data_dir();
+    let mut serve = tidegate(&["serve", "--listen", "127.0.0.1:0"]);
+    let server = Server::start_with(serve.env("TIDEGATE_DATA", &data), KEY);
     let mut client = server.client();
     client.post(LIMIT, &ask("ann", 5, 3));
     let explain = |client: &mut Client, cost| {
@@ -40,6 +42,16 @@ fn an_explanation_is_what_happens_next() {
     assert_eq!(
         (&said["override"]["identifier"], &said["answer"]["success"]),
         (&json!("a*"), &json!(true))
+    );
+    let mut off = tidegate(&["namespace", "set", "test", "--mode", "off"]);
+    off.env("TIDEGATE_DATA", &data);
+    assert_eq!(Server::run_to_end(&mut off).0, Some(0));
+    let said = eventually(DEADLINE, || {
+        Some(explain(&mut client, 300)).filter(|said| said["namespace"]["mode"] == "off")
+    });
+    assert_eq!(
+        (&said["answer"]["success"], &said["answer"]["mode"]),
+        (&json!(true), &json!("off"))
     );
     let text = command(&server, &[&["explain", "--limit", "5"][..], &ANN].concat());
     assert!(text.contains("admitted") && text.contains("a*"), "{text}");
