@@ -27,6 +27,24 @@ const _: () = assert!(COMPARE_INTERVAL_MS / 2_000 < DISAGREEMENT_MS_MAX);
 /// Where a [`Limiter`](crate::Limiter) takes the time from.
 ///
 /// Processes that share limits must agree on the wall time, because windows are aligned to it.
+///
+/// ```
+/// use tidegate::{Clock, Limiter, Now, SystemClock};
+///
+/// /// The machine's, an hour late.
+/// struct Late(SystemClock);
+///
+/// impl Clock for Late {
+///     fn now(&self) -> Now {
+///         let now = self.0.now();
+///         Now::new(now.unix_ms() - 3_600_000, now.monotonic_ms())
+///     }
+/// }
+///
+/// let limiter = Limiter::builder().clock(Late(SystemClock::new())).build()?;
+/// # let _ = limiter;
+/// # Ok::<(), tidegate::BuildError>(())
+/// ```
 pub trait Clock: Send + Sync {
     /// Reads both clocks once.
     fn now(&self) -> Now;

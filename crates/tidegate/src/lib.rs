@@ -150,6 +150,23 @@ pub mod mysql {
 }
 
 /// A store that the regions on one machine share, in a file.
+///
+/// ```
+/// use tidegate::{Limiter, RegionName, sqlite::SqliteStore};
+///
+/// # let path = std::env::temp_dir().join(format!("tidegate-region-{}.db", std::process::id()));
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// // Once, before the first process starts: `tidegate migrate` does the same.
+/// SqliteStore::open(&path).migrate().await?;
+/// let limiter = Limiter::builder().globe(RegionName::new("eu")?, SqliteStore::open(&path));
+/// assert!(limiter.build()?.globe_counts().is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # for more in ["", "-wal", "-shm"] {
+/// #     let _ = std::fs::remove_file(format!("{}{more}", path.display()));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[cfg(feature = "sqlite")]
 pub mod sqlite {
     pub use tidegate_stores::global::{KnownRegion, SCHEMA_VERSION, SqliteStore};

@@ -89,6 +89,17 @@ impl Choice {
 impl Builder {
     /// Shares limits with the other processes of the region, through this store. Build the limiter
     /// inside a tokio runtime then.
+    ///
+    /// ```
+    /// use tidegate::{Limiter, MemoryStore};
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let limiter = Limiter::builder().region(MemoryStore::new(1, || 0)).build()?;
+    /// assert!(limiter.region_counts().is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn region(self, store: impl RegionalStore + 'static) -> Self {
         self.region_tuned(Arc::new(store), Tuning::default())
     }
@@ -128,6 +139,22 @@ impl Limiter {
     /// would be admitted on a view that is cold, stale or was at the limit a moment ago: one round
     /// trip, and no longer than 20 ms. A store that does not answer is not an error: the request
     /// is then decided on what is known, and the answer says so.
+    ///
+    /// ```
+    /// use tidegate::{Cost, Limit, Limiter, MemoryStore, Part, Request, Subject, Window};
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let limiter = Limiter::builder().region(MemoryStore::new(1, || 0)).build()?;
+    /// let window = Window::from_millis(86_400_000)?;
+    /// let subject = Subject::new(Part::new("w")?, Part::new("n")?, Part::new("i")?, window);
+    /// let request = Request::new(subject, Limit::new(5), Cost::new(3)?);
+    /// let answer = limiter.check(&request).await;
+    /// assert!(answer.admitted());
+    /// assert_eq!(answer.remaining(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn check(&self, request: &Request<'_>) -> Answer {
         let now = self.clock.now(); // one reading, used throughout
         let Some(region) = &self.region else { return self.table.decide(request, now) };
@@ -152,6 +179,23 @@ impl Limiter {
 
     /// Decides several requests as one: all are admitted, or none is. Everything that the region
     /// has to be asked about is asked in one round trip.
+    ///
+    /// ```
+    /// use tidegate::{Batch, Cost, Limit, Limiter, MemoryStore, Part, Request, Subject, Window};
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let limiter = Limiter::builder().region(MemoryStore::new(1, || 0)).build()?;
+    /// let window = Window::from_millis(86_400_000)?;
+    /// let subject = Subject::new(Part::new("w")?, Part::new("n")?, Part::new("i")?, window);
+    /// let request = Request::new(subject, Limit::new(5), Cost::new(3)?);
+    /// let twice = [request, request];
+    /// let answer = limiter.check_all(&Batch::new(&twice)?).await;
+    /// assert!(!answer.admitted(), "6 do not fit under 5");
+    /// assert_eq!(limiter.check(&request).await.remaining(), 2, "and nothing was spent");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn check_all(&self, batch: &Batch<'_>) -> BatchAnswer {
         let now = self.clock.now();
         let Some(region) = &self.region else { return self.table.decide_all(batch, now) };
@@ -208,6 +252,12 @@ impl Limiter {
     }
 
     /// What was said to the region since the start; `None` for a process on its own.
+    ///
+    /// ```
+    /// # let limiter = tidegate::Limiter::builder().build()?;
+    /// assert!(limiter.region_counts().is_none() && limiter.globe_counts().is_none());
+    /// # Ok::<(), tidegate::BuildError>(())
+    /// ```
     #[must_use]
     pub fn region_counts(&self) -> Option<RegionCounts> {
         self.region.as_ref().map(Conversation::counts)
@@ -224,6 +274,23 @@ impl Limiter {
     /// left. Call it when no more requests come, before the process ends: what is left is
     /// forgotten with it. From then on everything is sent to the region at once, and nothing to
     /// the others.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidegate::{Cost, Limit, Limiter, MemoryStore, Part, Request, Subject, Window};
+    ///
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let limiter = Limiter::builder().region(MemoryStore::new(1, || 0)).build()?;
+    /// let window = Window::from_millis(86_400_000)?;
+    /// let subject = Subject::new(Part::new("w")?, Part::new("n")?, Part::new("i")?, window);
+    /// let request = Request::new(subject, Limit::new(5), Cost::new(3)?);
+    /// assert!(limiter.check(&request).await.admitted());
+    /// let left = limiter.drain(Duration::from_secs(20)).await;
+    /// assert_eq!(left.unreplayed_cost, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub async fn drain(&self, patience: Duration) -> Drained {
         match &self.region {
             Some(region) => region.drain(patience).await,

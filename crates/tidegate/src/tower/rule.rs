@@ -76,6 +76,17 @@ impl Rule {
     /// Each request takes this much instead of 1. A cost of 0 asks whether there is room and takes
     /// nothing.
     ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidegate::tower::Rule;
+    ///
+    /// let uploads = Rule::new("uploads", 100, Duration::from_secs(3_600))?.with_cost(10)?;
+    /// let of_acme = uploads.with_workspace("acme")?;
+    /// assert!(Rule::new("", 1, Duration::from_secs(1)).is_err());
+    /// # let _ = of_acme;
+    /// # Ok::<(), tidegate::tower::RuleError>(())
+    /// ```
+    ///
     /// # Errors
     /// Above 2^40.
     pub fn with_cost(mut self, cost: u64) -> Result<Self, RuleError> {
