@@ -2,7 +2,8 @@
 //! all of them together than was set aside. Bodies are read before a wrong key is reported, so this
 //! is what a stranger can take from us.
 //!
-//! Promises: no workspace keeps another waiting for a place, and nobody waits long for one.
+//! Promises: no workspace takes the places of another or keeps it waiting for one, and nobody waits
+//! long for one.
 //! Refuses: with 503 whoever finds no room; a stranger at once.
 
 use std::ops::Deref;
@@ -18,8 +19,10 @@ use tokio::time::timeout;
 
 use crate::problem::Problem;
 use large::{Large, LargePlace};
+use shares::{Share, Shares};
 
 mod large;
+mod shares;
 #[cfg(test)]
 mod tests;
 
@@ -35,6 +38,12 @@ pub(crate) const SMALL_BYTES_MAX: usize = 16 << 10;
 /// own share, for the reason below, and a smaller one: their bodies are read only to be refused.
 const BODIES_MAX: usize = 16_384;
 pub(crate) const BODIES_OF_STRANGERS_MAX: usize = 1_024;
+
+/// As long as no more than so many are read nobody is counted, because that takes a lock and there
+/// is room for all. Beyond them one workspace may have as many again: half of the places in all,
+/// and another finds room in the other half.
+const UNCOUNTED_MAX: usize = BODIES_MAX / 4;
+const BODIES_SHARE_MAX: usize = BODIES_MAX / 4;
 
 /// What strangers can take with bodies of up to [`SMALL_BYTES_MAX`]: for each a buffer that has
 /// grown to twice its content, a head, and what is on its way and not yet read. A test adds it up.
@@ -58,6 +67,7 @@ pub(crate) const BODY_DEADLINE: Duration = Duration::from_secs(10);
 
 const _: () = assert!(SMALL_BYTES_MAX < BODY_BYTES_MAX);
 const _: () = assert!(LARGE_BODIES_MAX < BODIES_MAX);
+const _: () = assert!(UNCOUNTED_MAX + 2 * BODIES_SHARE_MAX < BODIES_MAX, "two have room");
 const _: () = assert!(LARGE_BODIES_OF_STRANGERS_MAX < BODIES_OF_STRANGERS_MAX);
 const _: () = assert!(BODY_BYTES_MAX < DISCARDED_BYTES_MAX);
 
@@ -90,29 +100,48 @@ struct Room {
     /// How many there are now, and may be.
     read: AtomicUsize,
     read_max: usize,
+    /// Of the workspaces, for those beyond [`UNCOUNTED_MAX`].
+    shares: Shares,
     large: Large,
 }
 
 /// A body that is being read or decided on.
 #[derive(Debug)]
-struct Admission<'a>(&'a Room);
+struct Admission<'a> {
+    counted: Counted<'a>,
+    _share: Option<Share<'a>>,
+}
+
+/// One of those that are read now, until it is dropped.
+#[derive(Debug)]
+struct Counted<'a>(&'a Room);
 
 impl Room {
     const fn new(read_max: usize, large_max: usize) -> Self {
-        Self { read: AtomicUsize::new(0), read_max, large: Large::new(large_max) }
+        let shares = Shares::new(BODIES_SHARE_MAX);
+        Self { read: AtomicUsize::new(0), read_max, shares, large: Large::new(large_max) }
     }
 
-    /// Room for one more, if there is any.
-    fn enter(&self) -> Option<Admission<'_>> {
+    /// Room for one more, if there is any for `sender`.
+    fn enter(&self, sender: Sender<'_>) -> Option<Admission<'_>> {
         // Counted first, so that no two can take the last one; given back if it was too much.
-        let admission = Admission(self);
         // ORDER: relaxed, here and below. A count that nothing else follows from.
         let before = self.read.fetch_add(1, Ordering::Relaxed);
-        (before < self.read_max).then_some(admission)
+        let counted = Counted(self);
+        if before >= self.read_max {
+            return None;
+        }
+        let share = match sender {
+            Sender::Known(workspace) if before >= UNCOUNTED_MAX => {
+                Some(self.shares.take(workspace)?)
+            }
+            Sender::Known(_) | Sender::Stranger => None,
+        };
+        Some(Admission { counted, _share: share })
     }
 }
 
-impl Drop for Admission<'_> {
+impl Drop for Counted<'_> {
     fn drop(&mut self) {
         self.0.read.fetch_sub(1, Ordering::Relaxed);
     }
@@ -159,7 +188,7 @@ impl Bodies {
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let admission = self.room_for(sender).enter().ok_or_else(Problem::too_busy)?;
+        let admission = self.room_for(sender).enter(sender).ok_or_else(Problem::too_busy)?;
         let announced = body.size_hint().lower();
         if announced > wide(BODY_BYTES_MAX) {
             // Who asks first has not sent anything, and is told not to.
@@ -190,7 +219,7 @@ async fn collect<'a, B>(
 where
     B: Body<Data = Bytes> + Unpin,
 {
-    let room = admission.0;
+    let room = admission.counted.0;
     let mut received = Received { bytes: BytesMut::new(), place: None, _admission: admission };
     while let Some(frame) = body.frame().await {
         // What is not data is a trailer, and says nothing to us.

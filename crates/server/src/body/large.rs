@@ -4,13 +4,12 @@
 //! Refuses: whoever has found none within [`WAIT_MAX`]; a stranger at once. What waits is not read,
 //! and what is not read fills buffers that nobody counts.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
+use super::shares::{Share, Shares};
 use super::{LARGE_BODIES_MAX, Sender};
 
 /// How many places one workspace may have. A large body that arrives at the speed of a network has
@@ -27,8 +26,7 @@ const _: () = assert!(0 < SHARE_MAX && 2 * SHARE_MAX <= LARGE_BODIES_MAX);
 #[derive(Debug)]
 pub(super) struct Large {
     places: Semaphore,
-    /// Of those workspaces that have or want a place.
-    shares: Mutex<BTreeMap<Arc<str>, Arc<Semaphore>>>,
+    pub(super) shares: Shares,
 }
 
 /// A place; free again when dropped.
@@ -38,22 +36,9 @@ pub(super) struct LargePlace<'a> {
     _share: Option<Share<'a>>,
 }
 
-/// What one workspace has: a permit of its share, once it is there.
-#[derive(Debug)]
-struct Share<'a> {
-    large: &'a Large,
-    workspace: Arc<str>,
-    places: Arc<Semaphore>,
-    permit: Option<OwnedSemaphorePermit>,
-}
-
 impl Large {
     pub(super) const fn new(places_max: usize) -> Self {
-        Self { places: Semaphore::const_new(places_max), shares: Mutex::new(BTreeMap::new()) }
-    }
-
-    fn shares(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Arc<Semaphore>>> {
-        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
+        Self { places: Semaphore::const_new(places_max), shares: Shares::new(SHARE_MAX) }
     }
 
     /// A place for a body from `sender`, if there is one in time.
@@ -73,40 +58,8 @@ impl Large {
 
     /// First of the share, so that one workspace has few in the queue that all stand in.
     async fn place_of(&self, workspace: &str) -> Option<LargePlace<'_>> {
-        let mut share = self.share_of(workspace);
-        share.permit = Some(Arc::clone(&share.places).acquire_owned().await.ok()?);
+        let share = self.shares.wait(workspace).await?;
         let place = self.places.acquire().await.ok()?;
         Some(LargePlace { _place: place, _share: Some(share) })
-    }
-
-    fn share_of(&self, workspace: &str) -> Share<'_> {
-        let mut shares = self.shares();
-        let known = shares.get_key_value(workspace);
-        let (workspace, places) = match known.map(|(name, it)| (Arc::clone(name), Arc::clone(it))) {
-            Some(known) => known,
-            None => {
-                let new = (Arc::<str>::from(workspace), Arc::new(Semaphore::new(SHARE_MAX)));
-                shares.insert(Arc::clone(&new.0), Arc::clone(&new.1));
-                new
-            }
-        };
-        Share { large: self, workspace, places, permit: None }
-    }
-
-    /// How many workspaces have or want a place.
-    #[cfg(test)]
-    pub(super) fn workspaces(&self) -> usize {
-        self.shares().len()
-    }
-}
-
-impl Drop for Share<'_> {
-    fn drop(&mut self) {
-        self.permit = None;
-        let mut shares = self.large.shares();
-        // Ours and that of the map: nobody else has any, and under the lock nobody gets one.
-        if Arc::strong_count(&self.places) == 2 {
-            shares.remove(&self.workspace);
-        }
     }
 }

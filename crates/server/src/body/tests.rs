@@ -164,7 +164,50 @@ async fn large_bodies_of_one_workspace_keep_no_other_waiting() {
     }
     let count = |status| told.iter().filter(|told| **told == status).count();
     assert_eq!((count(408), count(503)), (SHARE_MAX, 60 - SHARE_MAX));
-    assert_eq!(bodies.of_known.large.workspaces(), 0, "nothing is kept of those who left");
+    assert_eq!(bodies.of_known.large.shares.workspaces(), 0, "nothing is kept of those who left");
+}
+
+#[test]
+fn one_workspace_leaves_room_for_the_small_bodies_of_another() {
+    let bodies = Bodies::new();
+    let room = &bodies.of_known;
+    let all_of = |workspace| -> Vec<_> {
+        std::iter::from_fn(|| room.enter(Sender::Known(workspace))).take(BODIES_MAX).collect()
+    };
+    let mut first = all_of("a");
+    assert_eq!(first.len(), UNCOUNTED_MAX + BODIES_SHARE_MAX);
+    let second = all_of("b");
+    assert_eq!(second.len(), BODIES_SHARE_MAX);
+    assert!(room.enter(Sender::Known("c")).is_some(), "there is room for a third");
+    // Its last one has a place of its share.
+    drop(first.pop());
+    assert!(room.enter(Sender::Known("a")).is_some(), "a place that was given back");
+    drop((first, second));
+    assert_eq!(room.shares.workspaces(), 0, "nothing is kept of those who left");
+    assert_eq!(room.read.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn nothing_is_kept_of_a_workspace_whose_last_bodies_leave_at_once() {
+    let shares = Shares::new(2);
+    let together = std::sync::Barrier::new(2);
+    let come_and_go = || {
+        let mut kept = 0;
+        for _ in 0..5_000 {
+            let share = shares.take("a");
+            together.wait();
+            drop(share);
+            together.wait();
+            kept += shares.workspaces();
+            together.wait();
+        }
+        kept
+    };
+    let kept = std::thread::scope(|scope| {
+        let other = scope.spawn(come_and_go);
+        come_and_go() + other.join().unwrap()
+    });
+    assert_eq!(kept, 0);
 }
 
 #[tokio::test(start_paused = true)]
