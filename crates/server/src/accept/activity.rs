@@ -54,9 +54,11 @@ const NO_HEAD: u64 = u64::MAX;
 /// of new connections is spared as well.
 pub(super) const FRESH_US: u64 = 1_000_000;
 
-/// One request in flight, and one whose body has not arrived, in the one word that counts both.
+/// One request in flight, one whose body has not arrived, and that the connection has ended, in the
+/// one word that has all three.
 const ONE_IN_FLIGHT: u64 = 1;
 const ONE_ARRIVING: u64 = 1 << 32;
+const ENDED: u64 = 1 << 63;
 
 /// How a connection stands when room is needed. The lowest goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,9 +76,11 @@ pub(super) enum Standing {
 pub(super) struct Activity {
     start: Instant,
     /// Requests whose reply has not been handed over completely; in the upper half, those of them
-    /// whose body has not arrived completely. One word, so that nobody sees the one without the
-    /// other.
+    /// whose body has not arrived completely, and [`ENDED`]. One word, so that nobody sees the one
+    /// without the other: a body arrives before the end or after it.
     requests: AtomicU64,
+    /// How many requests are no longer in flight. Their replies may wait for the next poll.
+    finished: AtomicU64,
     /// When it last began or ceased to have requests in flight; at first, when it was opened.
     turned_us: AtomicU64,
     /// When the first byte of the head that is being read arrived.
@@ -89,14 +93,15 @@ pub(super) struct Activity {
     judge: AtomicWaker,
 }
 
-// ORDER: relaxed throughout, the orders aside. Each field is a fact of its own, and the task that
-// acts on them polls the connection that changes them; who chooses what to evict may see a moment
-// ago, and the connection looks again before it ends.
+// ORDER: relaxed throughout, the orders and the end aside. Each field is a fact of its own, and the
+// task that acts on them polls the connection that changes them; who chooses what to evict may see
+// a moment ago, and the connection looks again before it ends.
 impl Activity {
     pub(super) fn new(start: Instant, order: Order) -> Self {
         let activity = Self {
             start,
             requests: AtomicU64::new(0),
+            finished: AtomicU64::new(0),
             turned_us: AtomicU64::new(0),
             head_us: AtomicU64::new(NO_HEAD),
             was_asked: AtomicBool::new(false),
@@ -128,7 +133,7 @@ impl Activity {
         if in_flight(before) == 0 {
             self.turned_us.store(self.now_us(), Ordering::Relaxed);
         }
-        (InFlight(Arc::clone(self)), Arriving(Arc::clone(self)))
+        (InFlight(Arc::clone(self)), Arriving(Some(Arc::clone(self))))
     }
 
     /// Whether a request is in flight, even if its body is still to come.
@@ -140,8 +145,30 @@ impl Activity {
     /// request has it answered. A stranger's is refused without any wait, so that one whose reply
     /// has not been handed over is one who does not take it.
     pub(super) fn is_deciding(&self) -> bool {
-        let requests = self.requests.load(Ordering::Relaxed);
+        self.decides(self.requests.load(Ordering::Relaxed))
+    }
+
+    fn decides(&self, requests: u64) -> bool {
         in_flight(requests) > arriving(requests) && self.has_key.load(Ordering::Relaxed)
+    }
+
+    /// How many requests have been in flight and are no longer.
+    pub(super) fn finished(&self) -> u64 {
+        self.finished.load(Ordering::Relaxed)
+    }
+
+    /// Ends the connection, unless something is being decided or more has `finished` than when it
+    /// was last polled. What has not arrived by then never does, so nothing is decided of which the
+    /// client does not hear. Only for the task that polls the connection: no request begins here.
+    pub(super) fn end(&self, finished: u64) -> bool {
+        // ORDER: acquire, with the release of those who count down: whoever sees that a body has
+        // arrived sees its key, and whoever sees that a request is no longer in flight sees that it
+        // has finished. The counts only fall, so a word that is the same has not changed.
+        let ended = |requests| {
+            let stays = self.decides(requests) || self.finished() != finished;
+            (!stays).then_some(requests | ENDED)
+        };
+        self.requests.fetch_update(Ordering::AcqRel, Ordering::Acquire, ended).is_ok()
     }
 
     /// A request had a valid key.
@@ -230,7 +257,7 @@ const fn in_flight(requests: u64) -> u64 {
 }
 
 const fn arriving(requests: u64) -> u64 {
-    requests / ONE_ARRIVING
+    (requests & !ENDED) / ONE_ARRIVING
 }
 
 /// A request in flight.
@@ -247,16 +274,32 @@ impl Drop for InFlight {
     fn drop(&mut self) {
         // Before the count falls: whoever sees that nothing is in flight sees since when.
         self.0.turned_us.store(self.0.now_us(), Ordering::Relaxed);
-        self.0.requests.fetch_sub(ONE_IN_FLIGHT, Ordering::Relaxed);
+        self.0.finished.fetch_add(1, Ordering::Relaxed);
+        // ORDER: release, with the acquire of `end`.
+        self.0.requests.fetch_sub(ONE_IN_FLIGHT, Ordering::Release);
     }
 }
 
 /// A body on its way.
 #[derive(Debug)]
-pub(super) struct Arriving(Arc<Activity>);
+pub(super) struct Arriving(Option<Arc<Activity>>);
+
+impl Arriving {
+    /// All of it is there. `false` if the connection ended before: nobody would hear the answer.
+    pub(super) fn arrived(mut self) -> bool {
+        self.leave() & ENDED == 0
+    }
+
+    /// What the word was. Done once: by whoever reads the end of the body, or when nobody does.
+    fn leave(&mut self) -> u64 {
+        // ORDER: release, with the acquire of `end`.
+        let count_down = |it: Arc<Activity>| it.requests.fetch_sub(ONE_ARRIVING, Ordering::Release);
+        self.0.take().map_or(0, count_down)
+    }
+}
 
 impl Drop for Arriving {
     fn drop(&mut self) {
-        self.0.requests.fetch_sub(ONE_ARRIVING, Ordering::Relaxed);
+        self.leave();
     }
 }

@@ -1,7 +1,9 @@
 //! The bodies of requests and replies, which say how far a request has come.
 //!
-//! Promises: a request is being decided from the moment its last byte has arrived, and in flight
-//! until its reply is handed over.
+//! Promises: a request is being decided from the moment its last byte was read, and in flight until
+//! its reply is handed over.
+//! Fails: a body whose end is read when its connection has ended breaks off, so that nothing is
+//! decided of which nobody would hear.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -26,19 +28,30 @@ impl Coming {
     }
 }
 
+/// Why a body has no end.
+#[derive(Debug)]
+pub(super) enum BrokeOff {
+    /// The client did not send it, or not in order.
+    Client,
+    /// The connection was ended.
+    Ended,
+}
+
 impl Body for Coming {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BrokeOff;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        if frame.is_none() || self.body.is_end_stream() {
-            self.arriving = None;
+        let is_end = frame.is_none() || self.body.is_end_stream();
+        let arriving = if is_end { self.arriving.take() } else { None };
+        if arriving.is_some_and(|it| !it.arrived()) {
+            return Poll::Ready(Some(Err(BrokeOff::Ended)));
         }
-        Poll::Ready(frame)
+        Poll::Ready(frame.map(|it| it.map_err(|_| BrokeOff::Client)))
     }
 
     fn is_end_stream(&self) -> bool {

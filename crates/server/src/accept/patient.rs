@@ -52,7 +52,7 @@ pub(super) struct Patient<'a, C> {
 enum Obeyed {
     /// Nothing is to be done, or it was done before.
     Already,
-    /// The client is told to go: the connection has something to say.
+    /// The connection has something to say: that the client is to go, or a reply.
     Told,
     /// The connection is to end.
     Ends,
@@ -109,13 +109,17 @@ impl<'a, C: Future> Patient<'a, C> {
         Obeyed::Told
     }
 
-    /// Does as it was ordered. Whoever was deciding before the connection was last polled may have
-    /// a reply that is not sent yet.
-    fn obey(&mut self, context: &Context<'_>, was_deciding: bool) -> Obeyed {
+    /// Does as it was ordered. So many had `finished` before the connection was last polled; what
+    /// has since then may have a reply that is not sent yet.
+    fn obey(&mut self, context: &Context<'_>, finished: u64) -> Obeyed {
         match self.activity.ordered(context.waker()) {
             Order::Serve => Obeyed::Already,
             Order::Retire if !self.activity.was_asked() => Obeyed::Already,
-            Order::Evict if !was_deciding && !self.activity.is_deciding() => Obeyed::Ends,
+            Order::Evict if self.activity.end(finished) => Obeyed::Ends,
+            Order::Evict if self.activity.finished() != finished => {
+                self.retire();
+                Obeyed::Told
+            }
             Order::Retire | Order::Stop | Order::Evict => self.retire(),
         }
     }
@@ -146,14 +150,14 @@ impl<C: Future> Future for Patient<'_, C> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        // A client is told to go only once, so this ends.
+        // A client is told to go only once, and has so many requests at a time, so this ends.
         loop {
-            let was_deciding = self.activity.is_deciding();
+            let finished = self.activity.finished();
             // A client that breaks off or breaks the protocol is its own affair.
             if self.connection.as_mut().poll(context).is_ready() {
                 return Poll::Ready(());
             }
-            match self.obey(context, was_deciding) {
+            match self.obey(context, finished) {
                 Obeyed::Ends => return Poll::Ready(()),
                 Obeyed::Told => continue,
                 Obeyed::Already => {}

@@ -11,6 +11,7 @@ use crate::body::{BODIES_OF_STRANGERS_MAX, BODY_DEADLINE, SMALL_BYTES_MAX, STRAN
 use crate::door::tests::door_for;
 
 mod ending;
+mod evicted;
 mod http2;
 mod sitters;
 

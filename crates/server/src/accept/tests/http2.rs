@@ -9,9 +9,9 @@ use tokio::task::JoinHandle;
 use super::super::patient::REQUEST_DEADLINE;
 use super::*;
 
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// SETTINGS without any.
-const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+pub(super) const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
 
 struct Client {
     requests: SendRequest<Bytes>,
@@ -199,16 +199,17 @@ async fn retiring_tells_who_was_answered_and_answers_who_comes() {
 }
 
 /// A frame with all that precedes it.
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let [_, long, middle, short] = u32::try_from(payload.len()).unwrap().to_be_bytes();
     [&[long, middle, short, kind, flags], &stream.to_be_bytes()[..], payload].concat()
 }
 
-const HEADERS: u8 = 1;
+pub(super) const DATA: u8 = 0;
+pub(super) const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const CONTINUATION: u8 = 9;
-const END_HEADERS: u8 = 4;
-const END_STREAM: u8 = 1;
+pub(super) const END_HEADERS: u8 = 4;
+pub(super) const END_STREAM: u8 = 1;
 /// POST, http, the path /, the host x: the short forms of the protocol's own table.
 const REQUEST: [u8; 6] = [0x83, 0x86, 0x84, 0x41, 1, b'x'];
 
