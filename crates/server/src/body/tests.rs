@@ -190,16 +190,28 @@ fn one_workspace_leaves_room_for_the_small_bodies_of_another() {
 #[test]
 fn nothing_is_kept_of_a_workspace_whose_last_bodies_leave_at_once() {
     let shares = Shares::new(2);
-    let together = std::sync::Barrier::new(2);
+    let arrived = AtomicUsize::new(0);
+    // Spins, so that both go on within nanoseconds; yields, so that one core is enough.
+    let together = |round: usize| {
+        arrived.fetch_add(1, Ordering::SeqCst);
+        for spin in 1_usize.. {
+            if arrived.load(Ordering::SeqCst) >= 2 * round {
+                return;
+            }
+            if spin % 1_000 == 0 {
+                std::thread::yield_now();
+            }
+        }
+    };
     let come_and_go = || {
         let mut kept = 0;
-        for _ in 0..5_000 {
+        for round in 0..20_000 {
             let share = shares.take("a");
-            together.wait();
+            together(3 * round + 1);
             drop(share);
-            together.wait();
+            together(3 * round + 2);
             kept += shares.workspaces();
-            together.wait();
+            together(3 * round + 3);
         }
         kept
     };
