@@ -23,7 +23,7 @@ pub use save::{SavedCounts, Saving};
 mod tests;
 
 /// Decides requests in memory. Share it by reference, or in an [`Arc`]: every method takes `&self`
-/// and none blocks.
+/// and none blocks. The [crate](crate) begins with an example.
 pub struct Limiter {
     table: Arc<Table>,
     subjects_max: usize,
@@ -123,19 +123,26 @@ impl Limiter {
         self.table.counts()
     }
 
-    /// How many subjects are in memory.
+    /// How many subjects are in memory; see [`subjects_max`](Self::subjects_max).
     #[must_use]
     pub fn subjects(&self) -> usize {
         self.table.subjects()
     }
 
     /// How many subjects the memory budget holds.
+    ///
+    /// ```
+    /// # let limiter = tidegate::Limiter::builder().build()?;
+    /// assert!(limiter.subjects() == 0 && limiter.subjects_max() > 700_000);
+    /// assert!(limiter.accounted_bytes() < 256 << 20, "the budget");
+    /// # Ok::<(), tidegate::BuildError>(())
+    /// ```
     #[must_use]
     pub const fn subjects_max(&self) -> usize {
         self.subjects_max
     }
 
-    /// How much of the memory budget is used.
+    /// How much of the memory budget is used; see [`subjects_max`](Self::subjects_max).
     #[must_use]
     pub fn accounted_bytes(&self) -> usize {
         self.table.accounted_bytes()
@@ -157,6 +164,16 @@ impl fmt::Debug for Limiter {
 }
 
 /// Why a limiter could not be built.
+///
+/// ```
+/// # #[cfg(feature = "region")] {
+/// use tidegate::{BuildError, Limiter, MemoryStore};
+///
+/// // There is no tokio runtime here.
+/// let built = Limiter::builder().region(MemoryStore::new(1, || 0)).build();
+/// assert!(matches!(built, Err(BuildError::Runtime)));
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, Error)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -198,20 +215,21 @@ pub struct Builder {
 
 impl Builder {
     /// How many bytes the subjects may use, 256 MiB unless said otherwise. When they are used
-    /// up, expired subjects go first, then the least used.
+    /// up, expired subjects go first, then the least used. The [type](Self) has an example.
     pub fn memory_budget_bytes(mut self, bytes: usize) -> Self {
         self.options = self.options.with_budget_bytes(bytes);
         self
     }
 
-    /// Where time comes from: [`SystemClock`] unless said otherwise.
+    /// Where time comes from: [`SystemClock`] unless said otherwise. The [type](Self) has an
+    /// example.
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Some(Arc::new(clock));
         self
     }
 
     /// Replaces the random seed of the operating system. For runs that must repeat; a seed that
-    /// others can guess lets them slow the limiter down.
+    /// others can guess lets them slow the limiter down. The [type](Self) has an example.
     pub fn seed(mut self, seed: [u8; 32]) -> Self {
         self.seed = Some(seed);
         self
@@ -219,19 +237,26 @@ impl Builder {
 
     /// A secret that all processes of all regions share, so that nobody else can compute under
     /// which names they keep subjects in the stores. It must be the same in all of them.
+    ///
+    /// ```
+    /// let secret: [u8; 32] = *b"not a good one, but long enough!";
+    /// let limiter = tidegate::Limiter::builder().fleet_secret(secret).build()?;
+    /// # let _ = limiter;
+    /// # Ok::<(), tidegate::BuildError>(())
+    /// ```
     pub fn fleet_secret(mut self, secret: [u8; 32]) -> Self {
         self.options = self.options.with_fleet_secret(FleetSecret::from_bytes(secret));
         self
     }
 
-    /// Begins with what an earlier life of this process saved. A limiter with a regional store
-    /// does without: the store remembers.
+    /// Begins with what an earlier life of this process saved; [`Saved`] has an example. A limiter
+    /// with a regional store does without: the store remembers.
     pub fn restore(mut self, saved: Saved) -> Self {
         self.saved = Some(saved);
         self
     }
 
-    /// Builds the limiter.
+    /// Builds the limiter. The [type](Self) has an example.
     ///
     /// # Errors
     /// [`BuildError::Seed`] if no seed was given and the operating system has none;

@@ -84,7 +84,7 @@ pub(crate) enum Heard {
     LookAgain,
 }
 
-/// What was left undone when a limiter was drained.
+/// What was left undone when a limiter was drained: see [`Limiter::drain`](crate::Limiter::drain).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Drained {

@@ -64,6 +64,13 @@ pub struct Saved {
 }
 
 /// Why saved counts cannot be used. Nothing of them is.
+///
+/// ```
+/// use tidegate::{Saved, SavedError};
+///
+/// let read = Saved::read(&b"something else"[..], None);
+/// assert!(matches!(read, Err(SavedError::Foreign)));
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SavedError {
@@ -89,7 +96,7 @@ pub enum SavedError {
 
 impl Saved {
     /// Reads what [`Limiter::save`](crate::Limiter::save) wrote, by a limiter with the same fleet
-    /// secret.
+    /// secret. The [type](Self) has an example.
     ///
     /// # Errors
     /// [`SavedError`], if any byte of it is not what was written.
@@ -135,12 +142,23 @@ impl Saved {
     }
 
     /// How many subjects there are, those that have expired since included.
+    ///
+    /// ```
+    /// # let limiter = tidegate::Limiter::builder().build()?;
+    /// # let mut bytes = Vec::new();
+    /// # limiter.save(&mut bytes)?;
+    /// let saved = tidegate::Saved::read(bytes.as_slice(), None)?;
+    /// assert_eq!(saved.subjects(), 0);
+    /// assert!(saved.written_unix_ms() > 1_700_000_000_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn subjects(&self) -> usize {
         self.subjects.as_slice().len()
     }
 
-    /// When they were saved, in milliseconds since the Unix epoch.
+    /// When they were saved, in milliseconds since the Unix epoch. See
+    /// [`subjects`](Self::subjects).
     #[must_use]
     pub const fn written_unix_ms(&self) -> u64 {
         self.written_ms

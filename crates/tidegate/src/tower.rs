@@ -145,7 +145,7 @@ impl<F> RateLimitLayer<F>
 where
     F: Fn(&Parts) -> Option<String>,
 {
-    /// A layer that asks `limiter` about each request, by `rule`.
+    /// A layer that asks `limiter` about each request, by `rule`. The [module](self) has examples.
     ///
     /// `identify` says who is asking, from the head of the request: an API key, a user that an
     /// earlier layer put into the extensions, an address. Requests for which it gives `None`

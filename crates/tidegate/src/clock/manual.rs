@@ -33,19 +33,29 @@ pub struct ManualClock {
 }
 
 impl ManualClock {
-    /// A clock that shows this wall time, in milliseconds since the Unix epoch.
+    /// A clock that shows this wall time, in milliseconds since the Unix epoch. The
+    /// [type](Self) has an example.
     #[must_use]
     pub fn at_unix_ms(unix_ms: u64) -> Self {
         Self { now: Arc::new(Mutex::new(Now::new(unix_ms, 0))) }
     }
 
-    /// Lets time pass on both clocks. Parts of a millisecond are dropped.
+    /// Lets time pass on both clocks. Parts of a millisecond are dropped. The [type](Self) has an
+    /// example.
     pub fn advance(&self, by: Duration) {
         self.change(|now| now.after_ms(whole_ms(by)));
     }
 
     /// Sets the wall clock, forwards or back, while no time passes: what a machine sees whose
     /// clock is corrected.
+    ///
+    /// ```
+    /// use tidegate::{Clock, ManualClock};
+    ///
+    /// let clock = ManualClock::at_unix_ms(5_000);
+    /// clock.step_to_unix_ms(1_000);
+    /// assert_eq!((clock.now().unix_ms(), clock.now().monotonic_ms()), (1_000, 0));
+    /// ```
     pub fn step_to_unix_ms(&self, unix_ms: u64) {
         self.change(|now| Now::new(unix_ms, now.monotonic_ms()));
     }

@@ -6,7 +6,7 @@ use tidegate_limiter::{Explanation, Request, Subject, SubjectView};
 
 use super::Limiter;
 
-/// What this process knows of a subject.
+/// What this process knows of a subject: see [`Limiter::inspect`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inspection {

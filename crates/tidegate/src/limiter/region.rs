@@ -104,7 +104,8 @@ impl Builder {
         self.region_tuned(Arc::new(store), Tuning::default())
     }
 
-    /// The same with other constants. For tests: the processes of a region have to agree on them.
+    /// The same as [`region`](Self::region) with other constants. For tests: the processes of a
+    /// region have to agree on them.
     pub fn region_tuned(mut self, store: Arc<dyn RegionalStore>, tuning: Tuning) -> Self {
         self.shared.region = Some((store, tuning));
         self
@@ -114,15 +115,16 @@ impl Builder {
     /// that of the region this process is in: all its processes say the same, no other region
     /// does. Without a [`region`](Self::region) the process is one of its own.
     ///
-    /// Build the limiter inside a tokio runtime. No check ever waits for this store.
+    /// Build the limiter inside a tokio runtime. No check ever waits for this store. The modules
+    /// `mysql` and `sqlite` have examples.
     pub fn globe(self, name: RegionName, store: impl GlobalStore + 'static) -> Self {
         let options = GlobeOptions { name, regions_max: REGIONS_MAX, private: false };
         self.globe_tuned(options, Arc::new(store), GlobeTuning::default())
     }
 
-    /// The same with more said: how many regions there are at most; and, for tests, other
-    /// constants. All regions have to agree on both. Whether the region is `private` is known
-    /// here.
+    /// The same as [`globe`](Self::globe) with more said: how many regions there are at most; and,
+    /// for tests, other constants. All regions have to agree on both. Whether the region is
+    /// `private` is known here.
     pub fn globe_tuned(
         mut self,
         options: GlobeOptions,
@@ -264,6 +266,7 @@ impl Limiter {
     }
 
     /// What was said to other regions and heard of them since the start; `None` if there are none.
+    /// See [`region_counts`](Self::region_counts).
     #[must_use]
     pub fn globe_counts(&self) -> Option<GlobeCounts> {
         self.region.as_ref().and_then(Conversation::globe_counts)

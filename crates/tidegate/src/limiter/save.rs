@@ -13,7 +13,7 @@ use crate::saved::Writer;
 /// 45 kB of text.
 const STEP: usize = 1_024;
 
-/// What was saved.
+/// What was saved: see [`Limiter::save`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SavedCounts {
@@ -84,13 +84,19 @@ impl Limiter {
 
     /// Whether there is something to save even if nothing was admitted: the identity by which
     /// other regions know this process, or knew it. Without it the next life would be another
-    /// region, and its name would be taken.
+    /// region, and its name would be taken. See [`is_saved_here`](Self::is_saved_here).
     #[must_use]
     pub const fn has_identity(&self) -> bool {
         self.identity.is_some()
     }
 
     /// Whether [`save`](Self::save) has anything to save: not if a regional store remembers.
+    ///
+    /// ```
+    /// # let limiter = tidegate::Limiter::builder().build()?;
+    /// assert!(limiter.is_saved_here() && !limiter.has_identity());
+    /// # Ok::<(), tidegate::BuildError>(())
+    /// ```
     #[must_use]
     pub const fn is_saved_here(&self) -> bool {
         #[cfg(feature = "region")]
@@ -102,7 +108,8 @@ impl Limiter {
 }
 
 impl Saving<'_> {
-    /// Takes one step and appends what it came to. Returns whether there is more to do.
+    /// Takes one step and appends what it came to. Returns whether there is more to do. See
+    /// [`Limiter::saving`].
     pub fn step(&mut self, out: &mut Vec<u8>) -> bool {
         let (table, now) = (&self.limiter.table, self.limiter.clock.now());
         self.phase = match std::mem::replace(&mut self.phase, Phase::Over) {
@@ -148,7 +155,7 @@ impl Saving<'_> {
         !matches!(self.phase, Phase::Over)
     }
 
-    /// What was saved so far.
+    /// What was saved so far. See [`Limiter::saving`].
     #[must_use]
     pub const fn counts(&self) -> SavedCounts {
         self.counts

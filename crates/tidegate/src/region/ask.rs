@@ -12,7 +12,8 @@ use super::{Conversation, draw_incarnation};
 /// the store is slow than nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What the regional store holds of one cell.
+/// What the regional store holds of one cell: see
+/// [`Limiter::ask_region`](crate::Limiter::ask_region).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RegionCell {
@@ -26,7 +27,8 @@ pub struct RegionCell {
     pub components: u32,
 }
 
-/// What the regional store holds of a subject.
+/// What the regional store holds of a subject: see
+/// [`Limiter::ask_region`](crate::Limiter::ask_region).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RegionView {

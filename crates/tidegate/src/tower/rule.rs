@@ -36,7 +36,7 @@ pub struct Rule {
     cost: Cost,
 }
 
-/// What is wrong with a rule.
+/// What is wrong with a rule: see [`Rule::with_cost`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RuleError {

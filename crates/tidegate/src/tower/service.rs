@@ -13,7 +13,8 @@ use tower_service::Service;
 use super::{Gate, denial};
 use crate::{Answer, Limiter};
 
-/// A service whose requests are limited. Made by a [`RateLimitLayer`](super::RateLimitLayer).
+/// A service whose requests are limited. Made by a [`RateLimitLayer`](super::RateLimitLayer);
+/// the [module](super) has examples.
 ///
 /// The body of its responses has to be made `From<String>`, as axum's and `http-body-util`'s are:
 /// that is how a denial becomes one.
