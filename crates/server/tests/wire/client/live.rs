@@ -90,15 +90,17 @@ fn a_wrong_key_is_not_repeated_and_a_hint_says_what_to_do() {
     let server = Server::start();
     let url = url(&server);
     let ask = asking("limit", "a", "1");
-    for key in ["s3cret", "s3 cret", ""] {
+    for key in ["hush-hush", "hush hush", ""] {
         let given = run(&url, &[&ask[..], &["--root-key", key]].concat());
         let from_environment = run_with(&url, &ask, "", &[("TIDEGATE_ROOT_KEY", key)]);
         for ended in [given, from_environment] {
             assert_eq!(ended.code, Some(2), "{ended:?}");
             assert!(ended.err.contains("TIDEGATE_ROOT_KEY"), "{ended:?}");
-            let asked = key == "s3cret";
+            let asked = key == "hush-hush";
             assert_eq!(ended.err.contains("within two seconds"), asked, "{ended:?}");
-            assert!(!ended.err.contains("s3"), "{ended:?}");
+            // No name of a reply, which are random, can have these in it.
+            let repeats = ["hush-", "hush "].iter().any(|part| ended.err.contains(part));
+            assert!(!repeats, "{ended:?}");
         }
     }
     let help = run_with(&url, &["limit", "--help"], "", &[("TIDEGATE_ROOT_KEY", "s3cret")]);
