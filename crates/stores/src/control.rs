@@ -47,7 +47,7 @@ pub const KEYS_MAX: u64 = 10_000;
 /// Most namespaces of a workspace, deleted ones too. They come to be by being asked for, so one
 /// caller with a bad loop must not fill every node's memory.
 pub const NAMESPACES_MAX: u64 = 10_000;
-/// Most overrides of a namespace, deleted ones too: about 20 MB in every node.
+/// Most overrides of a namespace, deleted ones too: tens of megabytes in every node.
 pub const OVERRIDES_MAX: u64 = 100_000;
 /// Longest id, and longest name of an actor, in bytes. Ours have 13.
 pub const ID_BYTES_MAX: usize = 64;
