@@ -249,7 +249,8 @@ impl<'a> Ours<'a> {
             let previous = record.sequence.checked_sub(1).map_or(0, sum);
             Some(Reply { current: of(sum(record.sequence)), previous: of(previous) })
         });
-        ShardReply { token: call.proposal, server: None, replies: replies.collect() }
+        let (server, present, asked) = (None, None, None);
+        ShardReply { token: call.proposal, server, present, replies: replies.collect(), asked }
     }
 }
 

@@ -7,6 +7,7 @@
 //! No sockets, no runtime, no clock: the caller carries the messages. [`MemoryRegion`] is the
 //! model of a regional store.
 
+mod ask;
 mod board;
 mod breaker;
 mod dice;
@@ -18,6 +19,7 @@ mod region;
 mod store;
 mod tuning;
 
+pub use ask::{ANSWER_LIFE_MS, Ask, AskCell, AskReply, Grant, SUM_MAX, Unit, Want};
 pub use board::{
     BoardCall, BoardReply, Boarding, IDENTITY_LIFE_MS, POSTS_LIFE_MS, POSTS_MAX, Post,
 };
@@ -34,7 +36,7 @@ pub use region::{
     Answered, CallId, Effect, Outcome, Refresh, Region, RegionCounts, Touched, Waiter,
 };
 pub use store::{
-    Calling, CellName, CellReply, Component, Record, RegionalStore, Reply, Shard, ShardCall,
-    ShardReply, StoreError, Token,
+    Calling, CellName, CellReply, Component, PRESENCE_LIFE_MS, Record, RegionalStore, Reply, Shard,
+    ShardCall, ShardReply, StoreError, Token,
 };
 pub use tuning::{BreakerTuning, GlobeTuning, Rule, Tuning};

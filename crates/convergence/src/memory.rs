@@ -1,6 +1,7 @@
 //! A regional store in memory: the model that every driver is tested against, and what the
 //! simulator breaks in the ways a real one breaks.
 
+mod ask;
 mod board;
 mod globe;
 mod private;
@@ -18,6 +19,7 @@ use crate::store::{
 pub use globe::{MemoryGlobalStore, MemoryGlobe};
 pub use private::PrivateStore;
 
+use ask::Answered;
 use board::Board;
 
 /// The totals of a region's cells, in one or more shards, and its board, which lives and dies with
@@ -36,7 +38,7 @@ use board::Board;
 ///     let (window_ms, sequence, previous_total) = (60_000, 7, 0);
 ///     let record = Record { subject, window_ms, sequence, component, total, previous_total };
 ///     let (shard, proposal) = (Shard(0), Token(1));
-///     let call = ShardCall { shard, proposal, identify: false, records: vec![record] };
+///     let call = ShardCall::of(shard, proposal, vec![record]);
 ///     region.call(&call, 0).replies[0].unwrap().current
 /// };
 /// record(1, 5);
@@ -57,6 +59,9 @@ struct ShardMemory {
     token: Option<Token>,
     server: u64,
     cells: BTreeMap<CellName, Cell>,
+    answers: BTreeMap<(CellName, Component), Answered>,
+    /// Which processes are present, each until a moment.
+    present: BTreeMap<u128, u64>,
     board: Board,
 }
 
@@ -79,8 +84,11 @@ impl MemoryRegion {
         let shard = self.shard_mut(call.shard);
         let token = *shard.token.get_or_insert(call.proposal);
         let server = call.identify.then_some(shard.server);
-        let replies = call.records.iter().map(|record| Some(shard.record(record, now_ms)));
-        ShardReply { token, server, replies: replies.collect() }
+        let present = call.present.map(|incarnation| shard.be_present(incarnation, now_ms));
+        let replies =
+            call.records.iter().map(|record| Some(shard.record(record, now_ms))).collect();
+        let asked = call.ask.as_ref().map(|ask| shard.ask(ask, now_ms));
+        ShardReply { token, server, present, replies, asked }
     }
 
     /// Answers a call to the board at a moment of the store's own clock.
@@ -132,6 +140,7 @@ impl MemoryRegion {
     pub fn expire(&mut self, now_ms: u64) {
         for shard in &mut self.shards {
             shard.cells.retain(|_, cell| cell.expires_ms > now_ms);
+            shard.answers.retain(|_, answered| answered.expires_ms > now_ms);
         }
     }
 

@@ -405,7 +405,7 @@ impl Region {
         self.counts.calls += 1;
         let (sent_ms, draining) = (at.ms(), self.draining);
         self.calls.insert(id, Flight { shard, generation, kind, sent_ms, draining, items });
-        let call = ShardCall { shard, proposal, identify, records };
+        let call = ShardCall { identify, ..ShardCall::of(shard, proposal, records) };
         self.effects.push(Effect::Call { id, call, timeout_ms });
         sent
     }

@@ -11,11 +11,15 @@ use thiserror::Error;
 use tidegate_limiter::Digest;
 use tidegate_limiter::planted::{self, Planted};
 
+use crate::ask::{Ask, AskReply};
 use crate::board::{BoardCall, Boarding};
 
 /// Windows for which a store keeps a cell: one in which it is current, one as the previous, one
 /// for clocks that disagree and for totals that are sent again.
 const LIFE_WINDOWS: u64 = 3;
+/// How long a process counts as present after it said so: it says so every second, and may miss a
+/// few.
+pub const PRESENCE_LIFE_MS: u64 = 5_000;
 
 /// One fixed window of one subject, as it is known outside a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -130,8 +134,28 @@ pub struct ShardCall {
     pub proposal: Token,
     /// Also asks which server answers.
     pub identify: bool,
+    /// Also says that the process with this incarnation is present, and asks how many are.
+    pub present: Option<u128>,
     /// What is recorded.
     pub records: Vec<Record>,
+    /// What is asked. Its cells are of the same shard, and of other subjects than the records.
+    pub ask: Option<Ask>,
+}
+
+impl ShardCall {
+    /// A call that records, and does nothing else.
+    ///
+    /// ```
+    /// use tidegate_convergence::{MemoryRegion, Shard, ShardCall, Token};
+    ///
+    /// let who = ShardCall { identify: true, ..ShardCall::of(Shard(0), Token(7), vec![]) };
+    /// let reply = MemoryRegion::new(1).call(&who, 0);
+    /// assert_eq!((reply.token, reply.server), (Token(7), Some(0)));
+    /// ```
+    #[must_use]
+    pub const fn of(shard: Shard, proposal: Token, records: Vec<Record>) -> Self {
+        Self { shard, proposal, identify: false, present: None, records, ask: None }
+    }
 }
 
 /// The answer to a [`ShardCall`].
@@ -142,8 +166,14 @@ pub struct ShardReply {
     /// A number for the server that answered, if that was asked: a restart or a failover changes
     /// it.
     pub server: Option<u64>,
+    /// How many processes said in the last [seconds](PRESENCE_LIFE_MS) that they are present, if
+    /// that was asked.
+    pub present: Option<u32>,
     /// One for each record, in order. `None` if the store refused that one.
     pub replies: Vec<Option<Reply>>,
+    /// The answer to the ask. `None` if there was none, or the store failed at it: what it asked
+    /// for may have been granted or not.
+    pub asked: Option<AskReply>,
 }
 
 /// Why a call came to nothing. What it carried may or may not have been recorded; sending the

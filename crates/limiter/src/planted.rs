@@ -66,6 +66,18 @@ pub enum Planted {
     Overwrite,
     /// What was posted once is not posted again.
     NoRepost,
+    /// A store grants what was asked before its component recorded more.
+    NoGuard,
+    /// All asks of a process have one number.
+    SameOperation,
+    /// An ask that was not answered in time charges nobody.
+    ForgetUnheard,
+    /// What is asked of a window that has ended does not count in the next one.
+    EndedAskIgnored,
+    /// An ask does not say which shard it is meant for.
+    AnyToken,
+    /// A process admits whatever fits its view, however much of it is not recorded.
+    NoCredit,
 }
 
 #[cfg(feature = "planted")]

@@ -96,7 +96,7 @@ impl Store {
         let look = Record { total: 0, previous_total: 0, ..*record };
         let shard = self.shard_of(record.subject);
         let proposal = tidegate_convergence::Token(u128::MAX);
-        let call = ShardCall { shard, proposal, identify: false, records: vec![look] };
+        let call = ShardCall::of(shard, proposal, vec![look]);
         // A look at a copy: it must not give the shard a token.
         let empty = self.memory.sum(record.cell(), now_ms) == 0
             && self.memory.sum(record.previous_cell(), now_ms) == 0;

@@ -94,7 +94,7 @@ const ROUNDS: usize = 3;
 /// # tokio::runtime::Runtime::new()?.block_on(async {
 /// let store = RedisStore::new(RedisConfig::parse(&url)?, 42)?;
 /// let (shard, proposal) = (Shard(0), Token(7));
-/// let call = ShardCall { shard, proposal, identify: true, records: vec![] };
+/// let call = ShardCall { identify: true, ..ShardCall::of(shard, proposal, vec![]) };
 /// assert_eq!(store.call(&call).await?.token, Token(7));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;

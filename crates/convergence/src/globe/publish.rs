@@ -71,7 +71,7 @@ impl Globe {
         let id = self.call(Call::Read(posts));
         // Never what `Region` proposes: it counts up from the incarnation.
         let proposal = Token((!self.incarnation).wrapping_sub(u128::from(self.last)));
-        let call = ShardCall { shard, proposal, identify: false, records };
+        let call = ShardCall::of(shard, proposal, records);
         let timeout_ms = self.tuning.follow_ms;
         self.effects.push(GlobeEffect::Region { id, call, timeout_ms });
     }

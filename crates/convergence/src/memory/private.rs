@@ -49,7 +49,9 @@ impl RegionalStore for PrivateStore {
         let replies = call.records.iter().map(reply).collect();
         // It is always the same one: it cannot lose what it does not keep.
         let (token, server) = (Token(0), call.identify.then_some(0));
-        Box::pin(ready(Ok(ShardReply { token, server, replies })))
+        // A region that is one process has nobody to ask.
+        let (present, asked) = (call.present.map(|_| 1), None);
+        Box::pin(ready(Ok(ShardReply { token, server, present, replies, asked })))
     }
 
     fn board<'a>(&'a self, call: &'a BoardCall) -> Boarding<'a> {

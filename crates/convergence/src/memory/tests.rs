@@ -3,6 +3,8 @@ use tidegate_limiter::{Digest, FleetSecret, Part, Subject, Window};
 
 use super::*;
 
+mod ask;
+
 const WINDOW_MS: u64 = 1_000;
 
 fn subject() -> Digest {
@@ -22,7 +24,7 @@ fn record(sequence: u64, name: (u8, u8), totals: (u64, u64)) -> Record {
 }
 
 fn call(records: Vec<Record>, proposal: u128) -> ShardCall {
-    ShardCall { shard: Shard(0), proposal: Token(proposal), identify: true, records }
+    ShardCall { identify: true, ..ShardCall::of(Shard(0), Token(proposal), records) }
 }
 
 fn send(region: &mut MemoryRegion, record: Record, now_ms: u64) -> Reply {

@@ -142,7 +142,8 @@ impl<'a> Work<'a> {
         if self.must_identify() {
             return Err(refusal());
         }
-        Ok(ShardReply { token, server: self.server, replies: self.replies })
+        let (present, asked) = (None, None);
+        Ok(ShardReply { token, server: self.server, present, replies: self.replies, asked })
     }
 }
 

@@ -108,7 +108,7 @@ impl World {
     fn compare(&self, model: &mut MemoryRegion, turn: usize, records: &[Record], identify: bool) {
         let proposal = Token(u128::try_from(turn).unwrap() + 1);
         let (shard, records) = (Shard(0), records.to_vec());
-        let call = ShardCall { shard, proposal, identify, records };
+        let call = ShardCall { identify, ..ShardCall::of(shard, proposal, records) };
         let theirs = self.runtime.block_on(self.store.call(&call)).unwrap();
         let ours = model.call(&call, 0);
         assert_eq!((theirs.token, &theirs.replies), (ours.token, &ours.replies), "{call:?}");

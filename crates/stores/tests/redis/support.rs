@@ -36,7 +36,7 @@ pub(crate) fn record(incarnation: u128, total: u64) -> Record {
 pub(crate) fn call(records: Vec<Record>) -> ShardCall {
     static PROPOSED: AtomicU64 = AtomicU64::new(1);
     let proposal = Token(PROPOSED.fetch_add(1, Ordering::SeqCst).into());
-    ShardCall { shard: Shard(0), proposal, identify: true, records }
+    ShardCall { identify: true, ..ShardCall::of(Shard(0), proposal, records) }
 }
 
 pub(crate) fn store(url: &str) -> RedisStore {

@@ -69,7 +69,7 @@ impl Conversation {
         let unheard = |_| StoreError::Unreachable("the system has no randomness".to_owned());
         let proposal = Token(draw_incarnation().map_err(unheard)?);
         let shard = Shard::of(digest, store.shards());
-        let call = ShardCall { shard, proposal, identify: false, records: vec![record] };
+        let call = ShardCall::of(shard, proposal, vec![record]);
         let answered = timeout(PATIENCE, store.call(&call)).await;
         let reply = answered.unwrap_or(Err(StoreError::Timeout))?;
         let refused = || StoreError::Refused("nothing was said of the subject".to_owned());

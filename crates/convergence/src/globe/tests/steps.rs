@@ -21,7 +21,13 @@ fn read(world: &mut World, posts: Vec<Post>, reply: Option<Reply>) -> (usize, us
             if let GlobeEffect::Region { id, call, .. } = effect {
                 (calls, cells) = (calls + 1, cells + call.records.len());
                 let replies = vec![reply; call.records.len()];
-                let reply = ShardReply { token: Token(1), server: None, replies };
+                let reply = ShardReply {
+                    token: Token(1),
+                    server: None,
+                    present: None,
+                    replies,
+                    asked: None,
+                };
                 globe.region_replied(table, id, Ok(reply), now);
             }
         }
