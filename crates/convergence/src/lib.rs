@@ -33,7 +33,8 @@ pub use globe::{Globe, GlobeCounts, GlobeEffect, GlobeId, GlobeOptions, GlobeVie
 pub use memory::{MemoryGlobalStore, MemoryGlobe, MemoryRegion, MemoryStore, PrivateStore};
 pub use pack::{Counter, pack, unpack};
 pub use region::{
-    Answered, CallId, Effect, Outcome, Refresh, Region, RegionCounts, Touched, Waiter,
+    Answered, Asked, CallId, Effect, Granted, Outcome, Refresh, Region, RegionCounts, Touched,
+    Waiter,
 };
 pub use store::{
     Calling, CellName, CellReply, Component, PRESENCE_LIFE_MS, Record, RegionalStore, Reply, Shard,

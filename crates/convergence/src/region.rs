@@ -5,26 +5,32 @@
 //!   significant, otherwise within seconds, together. What is not acknowledged is sent again.
 //! - [`refresh`](Region::refresh): an admission that has to hear of the others first waits for one
 //!   call, which records and reads at once. Whoever needs the same shares it.
+//! - [`ask`](Region::ask): an admission that the region has to grant waits for one call too, which
+//!   records, reads and grants at once.
 //! - [`replied`](Region::replied): what a store answered is merged into the table.
 //! - A shard that lost its data is noticed by its token; everything alive is sent again.
 
+mod ask;
 mod counts;
 mod loss;
 mod merge;
 mod refresh;
 mod replay;
+mod state;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_limiter::planted::{self, Planted};
-use tidegate_limiter::{CellTicket, Now, Table, Ticket, Walk};
+use tidegate_limiter::{Now, Table, Ticket, Walk};
 
+pub use ask::Granted;
 pub use counts::RegionCounts;
 
-use crate::breaker::Breaker;
 use crate::store::{Component, Record, Shard, ShardCall, ShardReply, StoreError, Token};
 use crate::tuning::Tuning;
+use ask::Asker;
 use loss::Resend;
+use state::{Entry, Flight, Item, Kind, ShardState, Wait};
 
 /// Names a call until its answer comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,6 +72,29 @@ pub struct Outcome {
     /// The read it found under way was older than its question: it has to look again, and ask
     /// again if it still would be admitted.
     pub look_again: bool,
+    /// What came of what it [asked for](Region::ask).
+    pub granted: Option<Granted>,
+}
+
+impl Outcome {
+    const fn asked(granted: Granted) -> Self {
+        Self { unheard: Vec::new(), look_again: false, granted: Some(granted) }
+    }
+}
+
+/// What a caller that has claimed something does: see [`Region::ask`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Asked {
+    /// It waits for an [`Effect::Wake`] with its name.
+    Wait(Waiter),
+    /// The region is not asked now: what was claimed is admitted.
+    Unheard,
+    /// The subjects are in several shards, which cannot grant together: what was claimed is given
+    /// back. Read them, and decide on that.
+    Apart,
+    /// The subjects were dropped meanwhile, and with them the claims: look again.
+    LookAgain,
 }
 
 /// What a caller that needs the region does.
@@ -102,6 +131,10 @@ pub struct Region {
     due: BTreeSet<(u64, Ticket)>,
     calls: BTreeMap<CallId, Flight>,
     waiters: BTreeMap<Waiter, Wait>,
+    /// Callers that have claimed something.
+    askers: BTreeMap<Waiter, Asker>,
+    /// Something was ever asked for: others have to know that this process is there.
+    bounded: bool,
     /// For names and tokens that were never used before.
     last: u64,
     counts: RegionCounts,
@@ -128,101 +161,6 @@ impl At<'_> {
     }
 }
 
-/// What is known of a shard of the store.
-#[derive(Debug)]
-struct ShardState {
-    token: Option<Token>,
-    server: Option<u64>,
-    /// Raised by every loss: answers to calls of an earlier one prove nothing.
-    generation: u64,
-    refresh: Breaker,
-    replay: Breaker,
-    refreshes_in_flight: usize,
-    /// Subjects that callers wait for, and that go with the next read.
-    asked: VecDeque<Ticket>,
-    replays_in_flight: usize,
-    /// Subjects that are due and go with the next replays.
-    ready: VecDeque<Ticket>,
-    /// When the last replay was sent: those of one millisecond go together.
-    replayed_ms: Option<u64>,
-    next_token_ms: u64,
-    /// Something was ever sent there.
-    used: bool,
-    /// Nobody asks it to prove that it still has what it acknowledged, or it has proved it.
-    trusted: bool,
-    /// How many components the cells have that are answered for: sixteen times the mean.
-    components: u64,
-    resend: Option<Resend>,
-}
-
-/// A subject with something to tell, or of which something is asked.
-#[derive(Debug, Default)]
-struct Entry {
-    /// The current cell when it was last sent, and how much.
-    sent: Option<(CellTicket, u64)>,
-    /// The same of the cell before.
-    sent_previous: Option<(CellTicket, u64)>,
-    due_ms: Option<u64>,
-    /// It is among those that go with the next replay.
-    ready: bool,
-    /// How many components its cells have, as far as is known.
-    components: u32,
-    /// Calls under way that carry it.
-    flights: u32,
-    /// It is among those that go with the next read.
-    asked: bool,
-    /// The read under way.
-    refresh: Option<CallId>,
-    /// Who waits for it.
-    waiters: Vec<Waiter>,
-    /// Who came too late for it.
-    later: Vec<Waiter>,
-    /// A loss was noticed, and it has not been sent since.
-    resend: bool,
-    /// A loss was noticed, and nothing has been acknowledged since.
-    lost: bool,
-}
-
-/// A call under way.
-#[derive(Debug)]
-struct Flight {
-    shard: Shard,
-    generation: u64,
-    kind: Kind,
-    sent_ms: u64,
-    /// It was sent after the end was announced.
-    draining: bool,
-    items: Vec<Item>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Refresh,
-    Replay,
-    Token,
-}
-
-/// A subject in a call.
-#[derive(Clone, Copy, Debug)]
-struct Item {
-    subject: Ticket,
-    current: CellTicket,
-    previous: CellTicket,
-    /// What the store had acknowledged when the call was made.
-    acked: u64,
-    total: u64,
-    /// It is sent again after a loss.
-    resend: bool,
-}
-
-/// A caller that waits.
-#[derive(Debug)]
-struct Wait {
-    /// Reads that have not ended.
-    left: usize,
-    outcome: Outcome,
-}
-
 impl Region {
     /// A process with a random identity, in front of a store with so many shards.
     #[must_use]
@@ -236,6 +174,8 @@ impl Region {
             due: BTreeSet::new(),
             calls: BTreeMap::new(),
             waiters: BTreeMap::new(),
+            askers: BTreeMap::new(),
+            bounded: false,
             last: 0,
             counts: RegionCounts::default(),
             noted: Vec::new(),
@@ -264,9 +204,10 @@ impl Region {
         self.incarnation
     }
 
-    /// A caller does not wait any longer. The call it waited for goes on.
-    pub fn leave(&mut self, waiter: Waiter) {
+    /// A caller is gone, and wants no answer. The call it waited for goes on.
+    pub fn leave(&mut self, table: &Table, waiter: Waiter, now: Now) {
         self.waiters.remove(&waiter);
+        self.leave_asking(At { table, now }, waiter);
     }
 
     /// Does what is due. Call it when the table has something to tell, and no later than
@@ -338,7 +279,8 @@ impl Region {
 
     /// Goes on under another identity, after another process was found to have this one's. What
     /// was recorded under the old one is that process's now; everything is cold.
-    pub fn reincarnate(&mut self, table: &Table, incarnation: u128) {
+    pub fn reincarnate(&mut self, table: &Table, incarnation: u128, now: Now) {
+        self.end_all_asks(At { table, now });
         (self.incarnation, self.clashing) = (incarnation, false);
         table.forget_all();
         // Those of whom something is claimed at this moment stay, and note themselves again.
@@ -359,9 +301,10 @@ impl Region {
         for state in &mut self.shards {
             // What is under way will not be heard of again: a breaker must not wait for it.
             let resumed = ShardState::new(&self.tuning);
-            let ShardState { token, server, generation, used, trusted, next_token_ms, .. } = *state;
+            let ShardState { token, server, generation, used, trusted, .. } = *state;
+            let (next_token_ms, present) = (state.next_token_ms, state.present);
             let kept = ShardState { token, server, generation, used, ..resumed };
-            *state = ShardState { trusted, next_token_ms, ..kept };
+            *state = ShardState { trusted, next_token_ms, present, ..kept };
         }
     }
 
@@ -386,7 +329,7 @@ impl Region {
         }
         let proposal = Token(self.incarnation.wrapping_add(u128::from(self.next())));
         let timeout_ms = match kind {
-            Kind::Refresh => self.tuning.deadline_ms,
+            Kind::Ask | Kind::Refresh => self.tuning.deadline_ms,
             Kind::Replay | Kind::Token => self.tuning.replay_timeout_ms,
         };
         let Some(state) = self.state(shard) else { return sent };
@@ -400,12 +343,15 @@ impl Region {
                 state.replays_in_flight += 1;
                 state.replayed_ms = Some(at.ms());
             }
-            Kind::Token => {}
+            Kind::Ask | Kind::Token => {}
         }
         self.counts.calls += 1;
-        let (sent_ms, draining) = (at.ms(), self.draining);
-        self.calls.insert(id, Flight { shard, generation, kind, sent_ms, draining, items });
-        let call = ShardCall { identify, ..ShardCall::of(shard, proposal, records) };
+        let (sent_ms, draining, together) = (at.ms(), self.draining, Vec::new());
+        let flight = Flight { shard, generation, kind, sent_ms, draining, items, together };
+        self.calls.insert(id, flight);
+        let asks = self.bounded && kind == Kind::Token;
+        let present = asks.then_some(self.incarnation);
+        let call = ShardCall { identify, present, ..ShardCall::of(shard, proposal, records) };
         self.effects.push(Effect::Call { id, call, timeout_ms });
         sent
     }
@@ -460,28 +406,6 @@ impl Region {
             && let Some(wait) = self.waiters.remove(&waiter)
         {
             self.effects.push(Effect::Wake { waiter, outcome: wait.outcome });
-        }
-    }
-}
-
-impl ShardState {
-    fn new(tuning: &Tuning) -> Self {
-        Self {
-            token: None,
-            server: None,
-            generation: 0,
-            refresh: Breaker::new(tuning.breaker),
-            replay: Breaker::new(tuning.breaker),
-            refreshes_in_flight: 0,
-            asked: VecDeque::new(),
-            replays_in_flight: 0,
-            ready: VecDeque::new(),
-            replayed_ms: None,
-            next_token_ms: 0,
-            used: false,
-            trusted: true,
-            components: 16,
-            resend: None,
         }
     }
 }

@@ -12,6 +12,12 @@ pub struct Tuning {
     pub deadline_ms: u64,
     /// How long a region that did not answer is not asked again about a subject.
     pub retry_ms: u64,
+    /// The same after an ask that was not answered: each of them admits more than it should.
+    pub ask_retry_ms: u64,
+    /// Most asks under way to a shard; what is asked for beyond them goes together.
+    pub asks_in_flight_max: usize,
+    /// Most costs in one ask, each for any number of callers: half a millisecond of a Redis.
+    pub ask_wants_max: usize,
     /// A subject is replayed at once when what it has not sent is one part in this many of its
     /// limit...
     pub replay_part: u64,
@@ -65,6 +71,9 @@ impl Default for Tuning {
             freshness: Freshness::default(),
             deadline_ms: 20,
             retry_ms: 300,
+            ask_retry_ms: 50,
+            asks_in_flight_max: 4,
+            ask_wants_max: 128,
             replay_part: 64,
             replay_room_part: 8,
             replay_min_ms: 250,

@@ -1,6 +1,6 @@
 //! What the caller gets back. A denial is an answer, not an error.
 
-use crate::request::Request;
+use crate::request::{Consistency, Request};
 use crate::window::{View, earliest_fit_ms};
 
 /// Why a request was denied.
@@ -38,6 +38,7 @@ pub struct Answer {
     pub(crate) source: Source,
     pub(crate) age_ms: u64,
     pub(crate) degraded: bool,
+    pub(crate) consistency: Consistency,
     /// Kept so that the time to come back is computed only for those who ask.
     pub(crate) retry: Retry,
 }
@@ -98,10 +99,23 @@ impl Answer {
         self.age_ms
     }
 
-    /// Whether the region should have been asked and did not answer.
+    /// Whether the region should have been asked and did not answer, or could not be asked as the
+    /// request wanted.
     #[must_use]
     pub const fn degraded(&self) -> bool {
         self.degraded
+    }
+
+    /// What the verdict is worth: what the request wanted, unless it is
+    /// [`degraded`](Self::degraded).
+    #[must_use]
+    pub const fn consistency(&self) -> Consistency {
+        self.consistency
+    }
+
+    /// The region did not answer, or not as it should.
+    pub(crate) const fn into_degraded(self) -> Self {
+        Self { degraded: true, consistency: Consistency::Fast, ..self }
     }
 
     /// The exact time after which this cost fits if nothing else happens: 0 for an admission,

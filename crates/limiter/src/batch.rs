@@ -4,13 +4,15 @@
 //! in the batch. Then look: if an item would be denied, nothing is touched. Then each item reserves
 //! its cost by a compare-and-swap that checks its own limit, in the order of the ledgers, so that
 //! two batches over the same subjects do not each take what the other needs. If one fails, what was
-//! taken is released; if all hold, they are committed.
+//! taken is released; if all hold, they are committed; or, if the region has to grant some of them,
+//! handed to the caller to ask for.
 
 use arrayvec::ArrayVec;
 
 use crate::answer::{Answer, BatchAnswer};
+use crate::asking::{Asked, Asking};
 use crate::key::Key;
-use crate::ledger::{Look, Refusal, Terms};
+use crate::ledger::{Look, Reason, Refusal, Terms};
 use crate::request::{BATCH_MAX, Request};
 use crate::reserve::{Held, Reserved, Want};
 use crate::table::{Need, Spot, Table};
@@ -35,6 +37,19 @@ struct Item<'a, 'r> {
     seen: Seen,
     /// The region should be asked, and was asked a moment ago in vain.
     unasked: bool,
+    /// The region has to grant it.
+    asks: bool,
+    /// It is taken on credit: of the room, this part.
+    credit_part: Option<u64>,
+}
+
+/// What a batch needs of the region first.
+#[derive(Debug, Default)]
+pub(crate) struct Needs {
+    /// What it has to hear of.
+    pub(crate) reads: Vec<Need>,
+    /// What it has claimed, to be granted.
+    pub(crate) asking: Option<Asking>,
 }
 
 /// What the first look or the reservation of an item saw.
@@ -54,7 +69,7 @@ pub(crate) fn decide(
     table: &Table,
     requests: &[Request<'_>],
     now: Now,
-    mut needs: Option<&mut Vec<Need>>,
+    mut needs: Option<&mut Needs>,
     answer: &mut BatchAnswer,
 ) -> bool {
     let mut items: Items<Item<'_, '_>> = ArrayVec::new();
@@ -65,8 +80,7 @@ pub(crate) fn decide(
         for request in requests {
             let key = table.key(&request.subject);
             let spot = table.find(&key, locked);
-            let (earlier, seen) = (0, Seen::Nothing);
-            items.push(Item { request, key, spot, earlier, seen, unasked: false });
+            items.push(Item::new(request, key, spot));
         }
         seat(table, &mut items, now);
         match decide_items(table, &mut items, now, needs.as_deref_mut()) {
@@ -122,21 +136,49 @@ fn decide_items(
     table: &Table,
     items: &mut [Item<'_, '_>],
     now: Now,
-    needs: Option<&mut Vec<Need>>,
+    needs: Option<&mut Needs>,
 ) -> Result<Option<Outcome>, Moved> {
     for item in items.iter_mut() {
         item.look(now)?;
     }
     if !items.iter().all(|item| matches!(item.seen, Seen::Fits(_))) {
+        if let Some(needs) = needs {
+            needs.reads = waits_of(table, items);
+            if !needs.reads.is_empty() {
+                return Ok(None);
+            }
+        }
         return Ok(Some(Outcome::Denied));
     }
     if let Some(needs) = needs {
-        *needs = needs_of(table, items, now);
-        if !needs.is_empty() {
+        needs.reads = needs_of(table, items, now);
+        if items.iter().any(|item| item.asks && table.is_bounded(item.request)) {
+            needs.asking = Some(reserve_and_ask(items, now)?);
+            return Ok(None);
+        }
+        if !needs.reads.is_empty() {
             return Ok(None);
         }
     }
     reserve_and_commit(table, items, now).map(Some)
+}
+
+/// Whom to wait for, if nothing but what others wait for is in the way of the batch.
+fn waits_of(table: &Table, items: &[Item<'_, '_>]) -> Vec<Need> {
+    let mut waits = Vec::new();
+    for Item { request, spot, seen, .. } in items {
+        let (Some(spot), Seen::Denied(refusal)) = (spot, seen) else {
+            if matches!(seen, Seen::Nothing) {
+                return Vec::new();
+            }
+            continue;
+        };
+        if !table.is_bounded(request) || !refusal.is_by_reservations(Terms::of(request)) {
+            return Vec::new();
+        }
+        waits.push(Need { subject: spot.ticket(), reason: Reason::Reserved });
+    }
+    waits
 }
 
 /// Of whom the region has to be asked, each subject once. One that was asked a moment ago and did
@@ -145,13 +187,37 @@ fn needs_of(table: &Table, items: &mut [Item<'_, '_>], now: Now) -> Vec<Need> {
     let mut needs: Vec<Need> = Vec::new();
     for item in items {
         let Some(spot) = item.spot else { continue };
-        let Some(reason) = table.needs(&spot, item.request, now) else { continue };
+        let Some(reason) = item.reason(table, &spot, now) else { continue };
         item.unasked = spot.ledger.retry_at() > now.monotonic_ms();
+        item.asks = !item.unasked;
         if !item.unasked && !needs.iter().any(|need| need.subject == spot.ticket()) {
             needs.push(Need { subject: spot.ticket(), reason });
         }
     }
     needs
+}
+
+impl<'a, 'r> Item<'a, 'r> {
+    const fn new(request: &'r Request<'r>, key: Key, spot: Option<Spot<'a>>) -> Self {
+        let (unasked, asks, credit_part) = (false, false, None);
+        Self { request, key, spot, earlier: 0, seen: Seen::Nothing, unasked, asks, credit_part }
+    }
+
+    /// Why the region has to be asked of it first. If it need not be, it may be that only because
+    /// of its credit.
+    fn reason(&mut self, table: &Table, spot: &Spot<'_>, now: Now) -> Option<Reason> {
+        let reason = table.needs(spot, self.request, now);
+        if reason.is_some() || !table.is_bounded(self.request) {
+            return reason;
+        }
+        self.credit_part = table.credit_part();
+        let Seen::Fits(mut look) = self.seen else { return None };
+        // As if the earlier items had been taken.
+        let seen = spot.ledger.claimed_with(look.place.turn, self.earlier);
+        look.used = look.used.saturating_sub(self.earlier);
+        let lends = |part| spot.ledger.lends(&look, seen, Terms::of(self.request), part);
+        (!self.credit_part.is_some_and(lends)).then_some(Reason::Credit)
+    }
 }
 
 impl Item<'_, '_> {
@@ -168,20 +234,57 @@ impl Item<'_, '_> {
     }
 }
 
+/// What the items want, in the order in which all batches reserve.
+fn wants_of<'a>(items: &[Item<'a, '_>]) -> Items<(usize, Want<'a>)> {
+    let mut wants: Items<(usize, Want<'a>)> = ArrayVec::new();
+    for (at, item) in items.iter().enumerate() {
+        if let Some(Spot { ledger, era, .. }) = item.spot {
+            // What the region grants needs no credit.
+            let credit_part = item.credit_part.filter(|_| !item.asks && !item.unasked);
+            wants.push((at, Want { ledger, era, terms: Terms::of(item.request), credit_part }));
+        }
+    }
+    // Duplicates stay in the order given.
+    wants.sort_unstable_by_key(|(at, want)| (want.ledger.address(), *at));
+    wants
+}
+
+/// Reserves every item, to be asked for.
+fn reserve_and_ask(items: &[Item<'_, '_>], now: Now) -> Result<Asking, Moved> {
+    let wants = wants_of(items);
+    let mut held = Held::default();
+    for (_, want) in &wants {
+        match held.reserve(*want, now) {
+            Reserved::Held(_) => {}
+            // Someone was quicker: by what is there now, it may be denied.
+            Reserved::Denied(_) | Reserved::Moved => return Err(Moved),
+        }
+    }
+    let claims = held.take();
+    let mut asked: Vec<(usize, Asked)> = Vec::with_capacity(claims.len());
+    for ((at, _), (want, claim)) in wants.iter().zip(&claims) {
+        let Some(Item { spot: Some(spot), asks, .. }) = items.get(*at) else { continue };
+        let item = Asked::new(want.ledger, spot.ticket(), (*claim, want.terms), *asks);
+        match item {
+            Some(item) => asked.push((*at, item)),
+            None => {
+                drop(Held::from(claims));
+                return Err(Moved);
+            }
+        }
+    }
+    // In the order given: so do duplicates count.
+    asked.sort_unstable_by_key(|(at, _)| *at);
+    Ok(Asking { items: asked.into_iter().map(|(_, item)| item).collect() })
+}
+
 /// Reserves every item; commits all or releases all.
 fn reserve_and_commit(
     table: &Table,
     items: &mut [Item<'_, '_>],
     now: Now,
 ) -> Result<Outcome, Moved> {
-    let mut wants: Items<(usize, Want<'_>)> = ArrayVec::new();
-    for (at, item) in items.iter().enumerate() {
-        if let Some(Spot { ledger, era, .. }) = item.spot {
-            wants.push((at, Want { ledger, era, terms: Terms::of(item.request) }));
-        }
-    }
-    // Duplicates stay in the order given.
-    wants.sort_unstable_by_key(|(at, want)| (want.ledger.address(), *at));
+    let wants = wants_of(items);
     let mut held = Held::default();
     for (at, want) in wants {
         let reserved = held.reserve(want, now);
@@ -237,7 +340,7 @@ fn report(
             (Seen::Denied(seen), Some(spot)) => table.deny(spot, request, seen, now),
             (Seen::Nothing, _) | (Seen::Denied(_), None) => table.refuse(request, now),
         };
-        answer.items.push(Answer { degraded: *unasked, ..item });
+        answer.items.push(if *unasked { item.into_degraded() } else { item });
     }
     let counters = table.counters().mine();
     if let Outcome::Admitted(begun) = outcome {

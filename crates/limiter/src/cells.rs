@@ -25,6 +25,10 @@ pub struct CellTicket {
 }
 
 impl CellTicket {
+    pub(crate) const fn new(subject: Ticket, turn: Turn, sequence: u64) -> Self {
+        Self { subject, turn, sequence }
+    }
+
     /// The cell, if it still is the current or the previous one of its subject, under the same
     /// name.
     pub(crate) fn find<'a>(&self, ledger: Ledger<'a>) -> Option<CellHandle<'a>> {
@@ -62,6 +66,19 @@ impl<'a> Cells<'a> {
     #[must_use]
     pub fn used_of_limit(&self, now: Now) -> (u64, u64) {
         self.current.ledger.used_of_limit(now)
+    }
+
+    /// So many processes use the subject, or may: each has that share of what may be admitted
+    /// unasked.
+    pub fn set_company(&self, processes: u64) {
+        self.current.ledger.set_company(processes);
+    }
+
+    /// How much of the current window is left at `now`; all of it while the clock is behind.
+    #[must_use]
+    pub fn rest_ms(&self, now: Now) -> u64 {
+        let start_ms = self.sequence.saturating_mul(self.window_ms);
+        self.window_ms.saturating_sub(now.unix_ms().saturating_sub(start_ms))
     }
 
     /// The region did not answer: it is not asked again before this moment of the monotonic clock.

@@ -38,6 +38,10 @@ macro_rules! counters {
 counters! {
     /// Requests admitted on the view of this process; items of an admitted batch count each.
     admitted_local,
+    /// Requests admitted because the region granted them.
+    admitted_granted,
+    /// Requests that the region should have granted and that were admitted without its answer.
+    admitted_unheard,
     /// Requests denied by their limit, on the view of this process.
     denied_local,
     /// Requests denied only because batches in flight had reserved the room.

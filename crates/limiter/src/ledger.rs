@@ -51,6 +51,8 @@ pub(crate) struct Back {
     strict_limit: AtomicU64,
     /// Until when, on the monotonic clock, the region is not asked again after it did not answer.
     retry_at: AtomicU64,
+    /// How many processes use the subject, or may: their shares of the room are that small.
+    company: AtomicU64,
     marks: [Marks; 2],
     /// When a turn [began](Began). Written before it begins, so there is one for the current turn
     /// and one for each that may follow it.
@@ -95,6 +97,7 @@ impl Back {
             strict_until: AtomicU64::new(0),
             strict_limit: AtomicU64::new(0),
             retry_at: AtomicU64::new(0),
+            company: AtomicU64::new(0),
             marks: both.map(|_| Marks::new(Turn::RETIRED)),
             turned_at: [0, 1, 2].map(|_| Register::new(Word::new(Turn::FIRST, 0))),
             kind: AtomicU64::new(1),
@@ -154,6 +157,7 @@ impl<'a> Ledger<'a> {
         }
         self.back.kind.store(u64::from(founding.life) << 32 | window_ms, Ordering::Release);
         self.back.retry_at.store(0, Ordering::Relaxed);
+        self.back.company.store(0, Ordering::Relaxed);
         self.back.strict_until.store(0, Ordering::Relaxed);
         self.back.strict_limit.store(0, Ordering::Relaxed);
         replace(&self.front.position, position.into(), Ordering::Release);

@@ -17,6 +17,7 @@
 //! 8. [`SavedSubjects`]: what outlives the process.
 
 mod answer;
+mod asking;
 mod batch;
 mod cell;
 mod cells;
@@ -42,18 +43,19 @@ mod loom_tests;
 mod shuttle_tests;
 
 pub use answer::{Answer, BatchAnswer, Denial, Source};
+pub use asking::{Asking, Wanted};
 pub use cells::{CellHandle, CellTicket, Cells, Ticket};
 pub use counters::Counts;
 pub use key::{Digest, ENCODING_VERSION, FleetSecret, Seed, encode};
 pub use ledger::{Freshness, Reason};
 pub use request::{
-    BATCH_MAX, Batch, COST_MAX, Cost, LIMIT_MAX, Limit, PART_BYTES_MAX, PART_CHARS_MAX, Part,
-    Request, RequestError, Subject, WINDOW_MS_MAX, WINDOW_MS_MIN, Window,
+    BATCH_MAX, Batch, COST_MAX, Consistency, Cost, LIMIT_MAX, Limit, PART_BYTES_MAX,
+    PART_CHARS_MAX, Part, Request, RequestError, Subject, WINDOW_MS_MAX, WINDOW_MS_MIN, Window,
 };
 pub use saved::{SAVED_WINDOW_MS_MIN, SavedSubject, SavedSubjects};
 pub use table::{
-    BatchDecision, CellCounts, Decision, Explanation, Need, Options, Strict, SubjectView, Table,
-    Wake, Walk,
+    AskedFor, BatchDecision, CellCounts, Decision, Explanation, Need, Options, Strict, SubjectView,
+    Table, Wake, Walk,
 };
 pub use time::Now;
 

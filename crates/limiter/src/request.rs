@@ -183,6 +183,20 @@ impl<'a> Subject<'a> {
     }
 }
 
+/// What an admission in a region of several processes is worth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Consistency {
+    /// Decided on what this process knows. Processes tell each other what they admitted a moment
+    /// later, so that a burst at several of them at once may admit more than the limit.
+    #[default]
+    Fast,
+    /// Decided here only as far as a small share of the room goes; beyond that the region grants
+    /// it first, in one round trip. A burst at all processes at once admits hardly more than the
+    /// limit, for as long as the region answers in time; otherwise as [`Fast`](Self::Fast).
+    Bounded,
+}
+
 /// One question: may this subject spend this cost under this limit?
 ///
 /// ```
@@ -203,13 +217,37 @@ pub struct Request<'a> {
     pub(crate) subject: Subject<'a>,
     pub(crate) limit: Limit,
     pub(crate) cost: Cost,
+    pub(crate) consistency: Consistency,
 }
 
 impl<'a> Request<'a> {
-    /// A request from parts that were parsed before.
+    /// A request from parts that were parsed before. It is [`Consistency::Fast`].
     #[must_use]
     pub const fn new(subject: Subject<'a>, limit: Limit, cost: Cost) -> Self {
-        Self { subject, limit, cost }
+        Self { subject, limit, cost, consistency: Consistency::Fast }
+    }
+
+    /// The same with another consistency.
+    ///
+    /// ```
+    /// # use tidegate_limiter::{Consistency, Cost, Limit, Part, Request, Subject, Window};
+    /// # let window = Window::from_millis(60_000)?;
+    /// # let subject = Subject::new(Part::new("w")?, Part::new("n")?, Part::new("i")?, window);
+    /// let request = Request::new(subject, Limit::new(10), Cost::ONE);
+    /// assert_eq!(request.consistency(), Consistency::Fast);
+    /// let bounded = request.with_consistency(Consistency::Bounded);
+    /// assert_eq!(bounded.consistency(), Consistency::Bounded);
+    /// # Ok::<(), tidegate_limiter::RequestError>(())
+    /// ```
+    #[must_use]
+    pub const fn with_consistency(self, consistency: Consistency) -> Self {
+        Self { consistency, ..self }
+    }
+
+    /// What an admission shall be worth.
+    #[must_use]
+    pub const fn consistency(&self) -> Consistency {
+        self.consistency
     }
 
     /// What is being limited.

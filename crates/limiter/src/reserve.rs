@@ -12,6 +12,8 @@ pub(crate) struct Want<'a> {
     pub(crate) ledger: Ledger<'a>,
     pub(crate) era: u64,
     pub(crate) terms: Terms,
+    /// It may be taken on credit only: of the room, this part.
+    pub(crate) credit_part: Option<u64>,
 }
 
 /// What became of one reservation.
@@ -22,7 +24,7 @@ pub(crate) enum Reserved {
     Held(Look),
     /// It does not fit.
     Denied(Refusal),
-    /// The ledger is not the subject's any more.
+    /// The ledger is not the subject's any more, or does not lend so much.
     Moved,
 }
 
@@ -35,7 +37,10 @@ pub(crate) struct Held<'a> {
 impl<'a> Held<'a> {
     /// Claims the cost of one item if it fits.
     pub(crate) fn reserve(&mut self, want: Want<'a>, now: Now) -> Reserved {
-        match want.ledger.reserve(want.era, want.terms, now) {
+        let lends = |look: &Look, seen| {
+            want.credit_part.is_none_or(|part| want.ledger.lends(look, seen, want.terms, part))
+        };
+        match want.ledger.reserve_if(want.era, want.terms, now, lends) {
             Verdict::Held(claim, look) => {
                 self.claims.push((want, claim));
                 Reserved::Held(look)
@@ -43,6 +48,11 @@ impl<'a> Held<'a> {
             Verdict::Denied(refusal) => Reserved::Denied(refusal),
             Verdict::Moved => Reserved::Moved,
         }
+    }
+
+    /// Hands them over, in the order in which they were reserved.
+    pub(crate) fn take(mut self) -> ArrayVec<(Want<'a>, Claim), BATCH_MAX> {
+        std::mem::take(&mut self.claims)
     }
 
     /// Makes all of them admissions, and says how many are the first of their cells.
@@ -53,6 +63,13 @@ impl<'a> Held<'a> {
             want.ledger.settle(claim.era, claim.turn, claim.cost);
         }
         begun
+    }
+}
+
+impl<'a> From<ArrayVec<(Want<'a>, Claim), BATCH_MAX>> for Held<'a> {
+    /// To be committed, or released by dropping.
+    fn from(claims: ArrayVec<(Want<'a>, Claim), BATCH_MAX>) -> Self {
+        Self { claims }
     }
 }
 

@@ -4,6 +4,7 @@
 //! only the shard that it belongs to. Ledgers are never freed, only used again, so that a
 //! decision can never touch memory that is gone: see [`crate::ledger`].
 
+mod ask;
 mod explain;
 mod index;
 mod ledgers;
@@ -24,6 +25,7 @@ use crate::request::{Batch, Request, Subject};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Now;
 
+pub use ask::AskedFor;
 pub use explain::{CellCounts, Explanation, Strict, SubjectView};
 use options::Parts;
 pub use options::{Options, Wake};
@@ -382,8 +384,15 @@ impl Answer {
             source: Source::Local,
             age_ms: 0,
             degraded: false,
+            consistency: request.consistency,
             retry: Retry { view: look.view, window, cost, start_ms, now_ms: now.unix_ms() },
         }
+    }
+
+    /// An admission of which nothing is left in memory.
+    pub(crate) fn forgotten(request: &Request<'_>, now: Now) -> Self {
+        let remaining = request.limit.get().saturating_sub(request.cost.get());
+        Self { denial: None, remaining, ..Self::refuse(request, now) }
     }
 
     pub(crate) fn refuse(request: &Request<'_>, now: Now) -> Self {
@@ -397,6 +406,7 @@ impl Answer {
             source: Source::Local,
             age_ms: 0,
             degraded: false,
+            consistency: request.consistency,
             retry: Retry::never_seen(request, start_ms, now.unix_ms()),
         }
     }

@@ -153,6 +153,7 @@ impl World {
                         return self.conclude(process, &caller, &c);
                     }
                     BatchDecision::Refresh(needs) => needs,
+                    BatchDecision::Ask(asking) => return process.table.release(asking),
                 }
             }
             Stage::First | Stage::Again => match process.table.decide_or_refresh(first, now) {
@@ -163,6 +164,7 @@ impl World {
                     return self.conclude(process, &caller, &c);
                 }
                 Decision::Refresh(need) => vec![need],
+                Decision::Ask(asking) => return process.table.release(asking),
             },
             Stage::Last(unheard) => {
                 let unheard = unheard.as_deref();

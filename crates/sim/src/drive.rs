@@ -339,7 +339,8 @@ impl World {
         self.with_process(node, number, |world, process| {
             let Some(caller) = process.callers.remove(&waiter) else { return };
             world.report.events += 1;
-            process.region.leave(waiter);
+            let now = world.reading(process).into();
+            process.region.leave(&process.table, waiter, now);
             if planted::is(Planted::CancelledFlight) {
                 for id in &caller.leads {
                     if let Some(call) = process.calls.remove(id) {

@@ -6,6 +6,8 @@ mod reference;
 
 use std::fmt::Write as _;
 
+use tidegate_limiter::Consistency;
+
 use crate::chance::Chance;
 
 /// The window of every cell.
@@ -40,6 +42,7 @@ struct Setting {
     nodes: usize,
     limit: u64,
     load: Load,
+    consistency: Consistency,
 }
 
 /// What was admitted to each cell, and how often the store was asked.
@@ -77,14 +80,15 @@ impl Admitted {
 pub fn overshoot(cells: u64) -> (String, bool) {
     let mut text = format!(
         "admitted / limit over {cells} cells: p50, p99, worst (store operations per request)\n\
-         {:>6} {:>6}  {:<7} {:<28} {:<28}\n",
-        "nodes", "limit", "load", "ours", "reference"
+         {:>6} {:>6}  {:<7} {:<28} {:<28} {:<28}\n",
+        "nodes", "limit", "load", "bounded", "fast", "reference"
     );
     let mut held = true;
     for load in [Load::Steady, Load::Burst] {
         for nodes in [1, 3, 5, 9] {
             for limit in [10, 100, 1_000] {
-                let setting = Setting { nodes, limit, load };
+                let consistency = Consistency::Fast;
+                let setting = Setting { nodes, limit, load, consistency };
                 let (ours, reference) = compare(setting, cells, &mut text);
                 let [_, p99, worst] = ours;
                 let [_, reference_p99, reference_worst] = reference;
@@ -100,13 +104,17 @@ pub fn overshoot(cells: u64) -> (String, bool) {
 
 fn compare(setting: Setting, cells: u64, text: &mut String) -> ([u64; 3], [u64; 3]) {
     let (mut ours, mut reference) = (Admitted::default(), Admitted::default());
+    let mut bounded = Admitted::default();
+    let sure = Setting { consistency: Consistency::Bounded, ..setting };
     for group in 0..cells.div_ceil(GROUP) {
         let size = GROUP.min(cells - group * GROUP);
         let arrivals = arrivals(setting, group, size);
         ours.add(ours::run(setting, group, &arrivals));
+        bounded.add(ours::run(sure, group, &arrivals));
         reference.add(reference::run(setting, group, &arrivals));
     }
-    let Setting { nodes, limit, load } = setting;
+    let Setting { nodes, limit, load, .. } = setting;
+    let sure = bounded.shares(limit);
     let shares = (ours.shares(limit), reference.shares(limit));
     let row = |[p50, p99, worst]: [u64; 3], operations: f64| {
         let part = |permille: u64| format!("{}.{:03}", permille / 1_000, permille % 1_000);
@@ -114,8 +122,9 @@ fn compare(setting: Setting, cells: u64, text: &mut String) -> ([u64; 3], [u64; 
     };
     let _ = writeln!(
         text,
-        "{nodes:>6} {limit:>6}  {:<7} {:<28} {:<28}",
+        "{nodes:>6} {limit:>6}  {:<7} {:<28} {:<28} {:<28}",
         format!("{load:?}").to_lowercase(),
+        row(sure, bounded.operations_each()),
         row(shares.0, ours.operations_each()),
         row(shares.1, reference.operations_each()),
     );

@@ -194,6 +194,6 @@ pub use tidegate_convergence::{
     RegionalStore, StoreError, Tuning,
 };
 pub use tidegate_limiter::{
-    Answer, Batch, BatchAnswer, CellCounts, Cost, Counts, Denial, Digest, Explanation, Limit, Now,
-    Part, Reason, Request, RequestError, Source, Strict, Subject, SubjectView, Window,
+    Answer, Batch, BatchAnswer, CellCounts, Consistency, Cost, Counts, Denial, Digest, Explanation,
+    Limit, Now, Part, Reason, Request, RequestError, Source, Strict, Subject, SubjectView, Window,
 };

@@ -14,10 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tidegate_convergence::{
-    Answered, CallId, Effect, Globe, GlobeCounts, GlobeEffect, Outcome, Refresh, Region,
-    RegionCounts, RegionalStore, ShardCall, StoreError, Tuning, Waiter,
+    Answered, Asked as AskedFor, CallId, Effect, Globe, GlobeCounts, GlobeEffect, Granted, Outcome,
+    Refresh, Region, RegionCounts, RegionalStore, ShardCall, StoreError, Tuning, Waiter,
 };
-use tidegate_limiter::{Need, Now, Table, Ticket};
+use tidegate_limiter::{Asking, Need, Now, Table, Ticket};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
@@ -80,8 +80,14 @@ type Asked = (Waiter, oneshot::Receiver<Outcome>);
 pub(crate) enum Heard {
     /// Everything was answered, but for these.
     But(Vec<Ticket>),
-    /// What was found under way was too old: look again.
+    /// What was found under way was too old, or what was asked for does not fit: look again.
     LookAgain,
+    /// What was asked for is granted, and admitted.
+    Granted,
+    /// The region did not say whether it grants what was asked for: it is admitted.
+    Unheard,
+    /// What was asked for is in several shards; these have to be read instead.
+    Apart(Vec<Need>),
 }
 
 /// What was left undone when a limiter was drained: see [`Limiter::drain`](crate::Limiter::drain).
@@ -160,6 +166,29 @@ impl Conversation {
         }
     }
 
+    /// Asks the region for what is claimed and waits for the answer, but not for longer than
+    /// `until`. Whatever comes of it, the claims have ended.
+    pub(crate) async fn ask(&self, asking: Asking, until: Instant) -> Heard {
+        let (waiter, mut outcome) = match self.shared.ask_for(asking) {
+            Ok(asked) => asked,
+            Err(ended) => return ended,
+        };
+        let waits = Leaving { shared: &self.shared, waiter };
+        let answered = match timeout_at(until, &mut outcome).await {
+            Ok(answered) => answered,
+            Err(_) if waits.give_up() => return Heard::Unheard,
+            // It ended at this very moment: whoever ended it is about to say how.
+            Err(_) => outcome.await,
+        };
+        match answered.ok().and_then(|outcome| outcome.granted) {
+            Some(Granted::Yes) => Heard::Granted,
+            Some(Granted::Unheard) => Heard::Unheard,
+            Some(Granted::No) => Heard::LookAgain,
+            None if waits.give_up() => Heard::Unheard,
+            None => Heard::LookAgain,
+        }
+    }
+
     pub(crate) fn counts(&self) -> RegionCounts {
         self.shared.lock().region.counts(&self.shared.table)
     }
@@ -203,16 +232,37 @@ impl fmt::Debug for Conversation {
 
 /// A caller that waits; when it goes away, nobody has to tell it anything.
 struct Leaving<'a> {
-    shared: &'a Shared,
+    shared: &'a Arc<Shared>,
     waiter: Waiter,
+}
+
+impl Leaving<'_> {
+    /// What is claimed is admitted, unless it has ended already: says whether it was not.
+    fn give_up(&self) -> bool {
+        let (gave_up, work) = {
+            let (mut state, now) = (self.shared.lock(), self.shared.clock.now());
+            let gave_up = state.region.give_up(&self.shared.table, self.waiter, now);
+            if gave_up {
+                state.waiting.remove(&self.waiter);
+            }
+            (gave_up, state.take_work(&self.shared.table, now))
+        };
+        self.shared.perform(work);
+        gave_up
+    }
 }
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        if state.waiting.remove(&self.waiter).is_some() {
-            state.region.leave(self.waiter);
-        }
+        let work = {
+            let (mut state, now) = (self.shared.lock(), self.shared.clock.now());
+            if state.waiting.remove(&self.waiter).is_none() {
+                return;
+            }
+            state.region.leave(&self.shared.table, self.waiter, now);
+            state.take_work(&self.shared.table, now)
+        };
+        self.shared.perform(work);
     }
 }
 
@@ -262,11 +312,28 @@ impl Shared {
             let asked = match state.region.refresh(&self.table, needs, now) {
                 Refresh::Refused => Err(None),
                 Refresh::LookAgain => Err(Some(Heard::LookAgain)),
-                Refresh::Wait(waiter) => {
-                    let (sender, receiver) = oneshot::channel();
-                    state.waiting.insert(waiter, sender);
-                    Ok((waiter, receiver))
-                }
+                Refresh::Wait(waiter) => Ok(state.wait(waiter)),
+            };
+            (asked, state.take_work(&self.table, now))
+        };
+        self.perform(work);
+        asked
+    }
+
+    /// Asks for what is claimed, or says what came of it at once.
+    fn ask_for(self: &Arc<Self>, asking: Asking) -> Result<Asked, Heard> {
+        let now = self.clock.now();
+        let needs: Vec<Need> = asking.wanted().map(Need::from).collect();
+        let (asked, work) = {
+            let mut state = self.lock();
+            if let Some(globe) = &mut state.globe {
+                globe.adopt_all(&self.table, needs.iter().map(|need| need.subject), now);
+            }
+            let asked = match state.region.ask(&self.table, asking, now) {
+                AskedFor::Wait(waiter) => Ok(state.wait(waiter)),
+                AskedFor::Unheard => Err(Heard::Unheard),
+                AskedFor::LookAgain => Err(Heard::LookAgain),
+                AskedFor::Apart => Err(Heard::Apart(needs)),
             };
             (asked, state.take_work(&self.table, now))
         };
@@ -310,7 +377,7 @@ impl Shared {
         let Ok(incarnation) = draw_incarnation() else { return };
         let work = {
             let mut state = self.lock();
-            state.region.reincarnate(&self.table, incarnation);
+            state.region.reincarnate(&self.table, incarnation, self.clock.now());
             state.take_work(&self.table, self.clock.now())
         };
         self.perform(work);
@@ -350,6 +417,12 @@ impl Drop for Ending {
 }
 
 impl State {
+    fn wait(&mut self, waiter: Waiter) -> Asked {
+        let (sender, receiver) = oneshot::channel();
+        self.waiting.insert(waiter, sender);
+        (waiter, receiver)
+    }
+
     /// Takes what has to be done, when all that happened is told.
     fn take_work(&mut self, table: &Table, now: Now) -> Work {
         self.tell_globe(table, now);

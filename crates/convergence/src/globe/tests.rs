@@ -184,6 +184,7 @@ impl World {
         let need = match table.decide_or_refresh(request, now) {
             Decision::Answered(answer) => return answer,
             Decision::Refresh(need) => need,
+            Decision::Ask(asking) => panic!("not bounded: {asking:?}"),
         };
         globe.adopt_all(table, std::iter::once(need.subject), now);
         assert!(matches!(region.refresh(table, &[need], now), Refresh::Wait(_)));

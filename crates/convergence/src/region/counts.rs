@@ -22,6 +22,19 @@ pub struct RegionCounts {
     pub refreshes_refused: u64,
     /// Subjects whose read failed or came too late.
     pub refreshes_failed: u64,
+    /// Requests and batches that were asked for.
+    pub asked_for: u64,
+    /// Asks sent: any number of requests in one round trip.
+    pub asks: u64,
+    /// Requests and batches that were not granted.
+    pub asks_refused: u64,
+    /// Requests and batches of which the region did not say in time whether it grants them, or that
+    /// it was not asked for; they were admitted.
+    pub asks_unheard: u64,
+    /// Units of an ask of which the region knew more than this process.
+    pub asks_conflicted: u64,
+    /// Batches that were not asked for, because their subjects are in several shards.
+    pub asks_apart: u64,
     /// Subjects replayed.
     pub replayed: u64,
     /// Subjects whose replay failed; they are replayed again.

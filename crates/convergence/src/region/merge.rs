@@ -17,6 +17,10 @@ impl Region {
         let success = answered.is_ok();
         if let Some(state) = self.state(flight.shard) {
             match flight.kind {
+                Kind::Ask => {
+                    state.asks_in_flight = state.asks_in_flight.saturating_sub(1);
+                    state.refresh.report(success, at.ms());
+                }
                 Kind::Refresh => {
                     state.refreshes_in_flight = state.refreshes_in_flight.saturating_sub(1);
                     state.refresh.report(success, at.ms());
@@ -37,22 +41,31 @@ impl Region {
         match answered {
             Ok(reply) => self.heard(at, id, &flight, &reply),
             Err(_) => {
+                self.settle_units(at, &flight, None);
                 for item in &flight.items {
                     self.unheard(at, id, &flight, item);
                 }
             }
         }
+        self.send_line(at, flight.shard);
         self.read_asked(at, flight.shard);
         self.replay_ready(at, flight.shard);
     }
 
     fn heard(&mut self, at: At<'_>, id: CallId, flight: &Flight, reply: &ShardReply) {
         self.watch(at, flight, reply);
-        let mut replies = reply.replies.iter();
+        if let (Some(present), Some(state)) = (reply.present, self.state(flight.shard)) {
+            state.present = present;
+        }
+        let asked = reply.asked.as_ref();
+        // First what was granted: then this process has admitted all that is recorded of it.
+        self.settle_units(at, flight, asked);
+        let asked = asked.into_iter().flat_map(|asked| asked.cells.iter().copied().map(Some));
+        let mut replies = reply.replies.iter().copied().chain(asked);
         for item in &flight.items {
-            match replies.next().copied().flatten() {
+            match replies.next().flatten() {
                 Some(reply) => {
-                    self.merge(at, flight, item, &reply);
+                    self.merge(at, (id, flight), item, &reply);
                     self.land(at, id, item, true);
                 }
                 None => self.unheard(at, id, flight, item),
@@ -61,10 +74,14 @@ impl Region {
     }
 
     /// Merges what a store holds of a subject into the table.
-    fn merge(&mut self, at: At<'_>, flight: &Flight, item: &Item, reply: &Reply) {
+    fn merge(&mut self, at: At<'_>, call: (CallId, &Flight), item: &Item, reply: &Reply) {
+        let (id, flight) = call;
         // Whether it proves what the store holds now: a loss noticed since makes it history.
         let current =
             self.state(flight.shard).is_some_and(|state| state.generation == flight.generation);
+        // Under way there may be an ask, and the store may have granted it already.
+        let asks = self.subjects.get(&item.subject).and_then(|entry| entry.ask);
+        let asks = asks.is_some_and(|ask| ask != id);
         self.touch(at, item, reply);
         let both = [(item.current, reply.current), (item.previous, reply.previous)];
         for (cell, reply) in both {
@@ -77,7 +94,7 @@ impl Region {
             }
             // Totals only grow, so nobody but another process of this name can have sent more;
             // unless a clock that stepped back led to a cell that this process has been in before.
-            let clashes = reply.recorded > cell.mine() && !cell.has_jumped();
+            let clashes = reply.recorded > cell.mine() && !asks && !cell.has_jumped();
             if clashes && at.table.cell_of(cell.ticket(item.subject)).is_some() {
                 self.counts.identity_clashes += 1;
                 if !std::mem::replace(&mut self.clashing, true) {
@@ -105,8 +122,11 @@ impl Region {
             entry.components = components;
             entry.lost &= !current;
         }
-        if let Some(state) = self.state(flight.shard) {
-            state.note_components(components);
+        let Some(state) = self.state(flight.shard) else { return };
+        state.note_components(components);
+        let company = components.max(state.present);
+        if let Some(cells) = at.table.cells(item.subject) {
+            cells.set_company(company.into());
         }
     }
 
@@ -131,7 +151,9 @@ impl Region {
             (entry.sent, entry.sent_previous) = (None, None);
             entry.resend |= item.resend;
         }
-        if flight.kind == Kind::Refresh {
+        if flight.kind == Kind::Ask {
+            // Those who asked have been told.
+        } else if flight.kind == Kind::Refresh {
             self.counts.refreshes_failed += 1;
             if let Some(cells) = at.table.cells(item.subject) {
                 cells.retry_no_sooner(at.ms().saturating_add(self.tuning.retry_ms));
@@ -150,7 +172,10 @@ impl Region {
         let subject = item.subject;
         let Some(entry) = self.subjects.get_mut(&subject) else { return };
         entry.flights = entry.flights.saturating_sub(1);
-        if entry.refresh == Some(id) {
+        if entry.ask == Some(id) {
+            entry.ask = None;
+            self.wake_later(subject, heard);
+        } else if entry.refresh == Some(id) {
             entry.refresh = None;
             let (waiters, later) =
                 (std::mem::take(&mut entry.waiters), std::mem::take(&mut entry.later));

@@ -17,6 +17,17 @@ impl Region {
         let (mut left, mut unheard, mut shards) = (0, Vec::new(), BTreeSet::new());
         let mut look_again = false;
         for need in needs {
+            if need.reason == Reason::Reserved {
+                // It waits for the end of what is asked for, if it has not ended already.
+                match self.subjects.get_mut(&need.subject).filter(|entry| !entry.is_unasked()) {
+                    Some(entry) => {
+                        entry.later.push(waiter);
+                        left += 1;
+                    }
+                    None => look_again = true,
+                }
+                continue;
+            }
             let Some(cells) = table.cells(need.subject) else {
                 // It was dropped since the request was looked at: nothing is known of it.
                 look_again = true;
@@ -25,8 +36,9 @@ impl Region {
             let shard = self.shard_of(cells.current.digest());
             let open = self.state(shard).is_some_and(|state| state.refresh.may_admit(at.ms()));
             let entry = self.subjects.entry(need.subject).or_default();
-            if entry.refresh.is_some() && need.reason == Reason::Strict {
-                // It must not be content with what was asked before it came.
+            if entry.ask.is_some() || entry.refresh.is_some() && need.reason == Reason::Strict {
+                // It must not be content with what was asked before it came; nor may it disturb
+                // what is asked for.
                 entry.later.push(waiter);
                 self.counts.refreshes_joined += 1;
             } else if entry.refresh.is_some() || entry.asked {
@@ -54,7 +66,8 @@ impl Region {
         if left == 0 {
             return if look_again { Refresh::LookAgain } else { Refresh::Refused };
         }
-        self.waiters.insert(waiter, Wait { left, outcome: Outcome { unheard, look_again } });
+        self.waiters
+            .insert(waiter, Wait { left, outcome: Outcome { unheard, look_again, granted: None } });
         for shard in shards {
             self.read_asked(at, shard);
         }
@@ -74,13 +87,19 @@ impl Region {
             let most = state.asked.len().min(tuning.call_records_max.max(1));
             let subjects: Vec<Ticket> = state.asked.drain(..most).collect();
             let admitted = state.refresh.admits(at.ms());
+            let mut free = Vec::new();
             for subject in &subjects {
-                if let Some(entry) = self.subjects.get_mut(subject) {
-                    entry.asked = false;
+                let Some(entry) = self.subjects.get_mut(subject) else { continue };
+                entry.asked = false;
+                if entry.ask.is_some() {
+                    // What is asked for tells as much.
+                    entry.later.append(&mut entry.waiters);
+                } else {
+                    free.push(*subject);
                 }
             }
             if admitted {
-                self.send(at, shard, Kind::Refresh, &subjects);
+                self.send(at, shard, Kind::Refresh, &free);
             }
             for subject in subjects {
                 self.end_unless_read(at, subject, admitted);

@@ -36,6 +36,11 @@ impl Region {
         let now_ms = at.ms();
         let significance = self.significance(at, subject, &cells);
         let entry = self.subjects.entry(subject).or_default();
+        if entry.ask.is_some() {
+            // What is told meanwhile would put the ask out of date; it is told when that lands.
+            cells.current.mute_replay();
+            return;
+        }
         // What was sent of the cells as they are now; after a turn, the former current cell is the
         // previous one.
         let sent_of = |cell: tidegate_limiter::CellTicket| {
@@ -91,8 +96,8 @@ impl Region {
         if let Some(due_ms) = entry.due_ms.take() {
             self.due.remove(&(due_ms, subject));
         }
-        if entry.flights > 0 || entry.ready || !entry.waiters.is_empty() || !entry.later.is_empty()
-        {
+        let waited = !entry.waiters.is_empty() || !entry.later.is_empty() || !entry.is_unasked();
+        if entry.flights > 0 || entry.ready || waited {
             return;
         }
         let Some(cells) = at.table.cells(subject) else {
@@ -159,12 +164,16 @@ impl Region {
             }
             let most = state.ready.len().min(tuning.call_records_max.max(1));
             let subjects: Vec<Ticket> = state.ready.drain(..most).collect();
+            let mut free = Vec::new();
             for subject in &subjects {
                 if let Some(entry) = self.subjects.get_mut(subject) {
                     entry.ready = false;
+                    if entry.ask.is_none() {
+                        free.push(*subject);
+                    }
                 }
             }
-            let sent = self.send(at, shard, Kind::Replay, &subjects);
+            let sent = self.send(at, shard, Kind::Replay, &free);
             self.counts.replayed += sent.len() as u64;
             for subject in subjects {
                 self.schedule(at, subject);
@@ -193,6 +202,7 @@ impl Region {
         if entry.flights == 0
             && !entry.ready
             && !entry.asked
+            && entry.is_unasked()
             && entry.waiters.is_empty()
             && entry.later.is_empty()
         {
@@ -207,6 +217,7 @@ impl Region {
                 && !entry.ready
                 && entry.sent.is_none()
                 && entry.refresh.is_none()
+                && entry.is_unasked()
         };
         if self.subjects.get(&subject).is_some_and(idle) {
             self.forget(subject);

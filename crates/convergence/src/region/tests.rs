@@ -6,7 +6,7 @@ use tidegate_limiter::{
     Subject, Table, Window,
 };
 
-use tidegate_limiter::{Need, Reason};
+use tidegate_limiter::{AskedFor, Need, Reason};
 
 use super::*;
 use crate::memory::MemoryRegion;
@@ -94,6 +94,23 @@ impl World {
                 let heard = wakes[0].1.unheard.is_empty();
                 process.table.decide_refreshed(request, heard, self.now)
             }
+            Decision::Ask(asking) => {
+                let asked = process.region.ask(&process.table, asking, self.now);
+                assert!(matches!(asked, Asked::Wait(_)));
+                self.answer_all(process);
+                let wakes = process.take_wakes();
+                assert_eq!(wakes.len(), 1);
+                match wakes[0].1.granted {
+                    Some(Granted::Yes) => {
+                        process.table.answer_asked(request, AskedFor::Granted, self.now)
+                    }
+                    Some(Granted::Unheard) => {
+                        process.table.answer_asked(request, AskedFor::Unheard, self.now)
+                    }
+                    // Not the same again, or it would go on for ever.
+                    _ => self.check(process, request),
+                }
+            }
         }
     }
 
@@ -157,6 +174,7 @@ fn need(process: &Process, request: &Request<'_>, now: Now) -> Option<Need> {
     match process.table.decide_or_refresh(request, now) {
         Decision::Answered(_) => None,
         Decision::Refresh(need) => Some(need),
+        Decision::Ask(asking) => panic!("not bounded: {asking:?}"),
     }
 }
 
@@ -426,7 +444,7 @@ fn a_clone_is_noticed() {
     world.check(&mut b, &request("i", 10, 1));
     b.take_effects();
     assert_eq!(b.region.counts(&b.table).identity_clashes, 1);
-    b.region.reincarnate(&b.table, 2);
+    b.region.reincarnate(&b.table, 2, world.now);
     assert_eq!(b.table.subjects(), 0);
     world.check(&mut b, &request("i", 10, 1));
     world.run_ms(&mut b, 100);

@@ -119,12 +119,37 @@ impl Ledger<'_> {
     /// A lost race means that another thread got on, so the loop ends; it never denies.
     #[inline(always)]
     pub(crate) fn claim_here(&self, era: u64, terms: Terms, now: Now) -> Verdict {
-        self.claim_where(era, terms, now, |_| true)
+        self.claim_where(era, terms, now, (|_| true, |_: &Look, _| true))
     }
 
-    /// [`Ledger::claim_here`], in a turn that `may` agrees to; otherwise it moved.
+    /// [`Ledger::claim_here`], if the cost may be taken on credit: `None` if not.
     #[inline(always)]
-    fn claim_where(&self, era: u64, terms: Terms, now: Now, may: impl Fn(Turn) -> bool) -> Verdict {
+    pub(crate) fn claim_on_credit(
+        &self,
+        era: u64,
+        terms: Terms,
+        part: u64,
+        now: Now,
+    ) -> Option<Verdict> {
+        let short = std::cell::Cell::new(false);
+        let lends = |look: &Look, seen| {
+            short.set(!self.lends(look, seen, terms, part));
+            !short.get()
+        };
+        let verdict = self.claim_where(era, terms, now, (|_| true, lends));
+        (!short.get()).then_some(verdict)
+    }
+
+    /// [`Ledger::claim_here`], in a turn that `may` agrees to and if `lends` does; otherwise it
+    /// moved.
+    #[inline(always)]
+    fn claim_where(
+        &self,
+        era: u64,
+        terms: Terms,
+        now: Now,
+        (may, lends): (impl Fn(Turn) -> bool, impl Fn(&Look, Word) -> bool),
+    ) -> Verdict {
         let mut races = 0;
         loop {
             let Some(place) = self.place(era, terms.window, now) else {
@@ -149,6 +174,10 @@ impl Ledger<'_> {
                 return self.verdict(era, Verdict::Denied(refusal));
             }
             let (turn, cost) = (place.turn, terms.cost);
+            let [seen_current, _] = seen;
+            if !lends(&look, seen_current) {
+                return Verdict::Moved;
+            }
             let near = look.used.saturating_add(cost.get()) > terms.limit.get() / 2;
             let claim = Claim { era, turn, cost, near, races };
             if cost.get() == 0 {
@@ -159,9 +188,8 @@ impl Ledger<'_> {
             if self.era() != era {
                 return Verdict::Moved;
             }
-            let [seen, _] = seen;
-            let new = Word::new(turn, seen.count_in(turn).saturating_add(cost.get()));
-            if !self.cell(turn).claimed.swap(seen, new) {
+            let new = Word::new(turn, seen_current.count_in(turn).saturating_add(cost.get()));
+            if !self.cell(turn).claimed.swap(seen_current, new) {
                 races = races.saturating_add(1);
                 continue;
             }
@@ -183,6 +211,12 @@ impl Ledger<'_> {
     pub(super) fn claimed(&self, turn: Turn) -> [Word; 2] {
         let current = self.cell(turn).claimed.load();
         [current, self.cell(turn.previous()).claimed.load()]
+    }
+
+    /// What is claimed in the cell of a turn, as if `more` were.
+    pub(crate) fn claimed_with(&self, turn: Turn, more: u64) -> Word {
+        let claimed = self.cell(turn).claimed.read(turn).saturating_add(more);
+        Word::new(turn, claimed.min(COUNT_MAX))
     }
 
     /// A verdict that took nothing stands if the ledger still is the subject's.
@@ -246,6 +280,17 @@ impl Ledger<'_> {
     /// Takes the cost for a batch, and says so before anyone can be denied because of it. What is
     /// reserved must be [settled](Self::settle) after the claim is committed or released.
     pub(crate) fn reserve(&self, era: u64, terms: Terms, now: Now) -> Verdict {
+        self.reserve_if(era, terms, now, |_, _| true)
+    }
+
+    /// [`Ledger::reserve`], if `lends` agrees; otherwise it moved.
+    pub(crate) fn reserve_if(
+        &self,
+        era: u64,
+        terms: Terms,
+        now: Now,
+        lends: impl Fn(&Look, Word) -> bool,
+    ) -> Verdict {
         let cost = terms.cost;
         let mut marked = None;
         loop {
@@ -264,7 +309,7 @@ impl Ledger<'_> {
                 turned.set(current != turn);
                 current == turn
             };
-            match self.claim_where(era, terms, now, here) {
+            match self.claim_where(era, terms, now, (here, &lends)) {
                 Verdict::Moved if turned.get() => {}
                 held @ Verdict::Held(..) => return held,
                 verdict => {

@@ -8,7 +8,7 @@ use crate::sync::Ordering;
 use crate::time::Now;
 use crate::window::weigh;
 
-use super::{Ledger, Place, Terms};
+use super::{Ledger, Look, Place, Terms};
 
 /// Why the region is asked before an admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,11 @@ pub enum Reason {
     Strict,
     /// The cell is new and would do, but this cost alone is a large part of the limit.
     Significant,
+    /// More is admitted here and not recorded than a request of
+    /// [`Bounded`](crate::Consistency::Bounded) consistency may add to.
+    Credit,
+    /// Requests that wait for the region hold the room that is left.
+    Reserved,
 }
 
 /// How old a view may be, and which cost is too large for a cell that nobody has asked about.
@@ -31,12 +36,16 @@ pub struct Freshness {
     pub fresh_ms: u64,
     /// A cost above one part in this many of the limit is significant.
     pub significant_part: u64,
+    /// What a process has admitted and the region has not recorded may come to one part in this
+    /// many of the room, divided by how many processes there are, before a request of
+    /// [`Bounded`](crate::Consistency::Bounded) consistency asks.
+    pub credit_part: u64,
 }
 
 impl Default for Freshness {
-    /// Five seconds, as the reference has it; one part in 64, by simulation.
+    /// Five seconds, as the reference has it; one part in 64 and one in 8, by simulation.
     fn default() -> Self {
-        Self { fresh_ms: 5_000, significant_part: 64 }
+        Self { fresh_ms: 5_000, significant_part: 64, credit_part: 8 }
     }
 }
 
@@ -97,6 +106,29 @@ impl Ledger<'_> {
         } else {
             None
         }
+    }
+
+    /// Whether the cost may be taken on credit, `seen` being what is claimed in the current cell.
+    /// INV-16: together with what this process has not had recorded it is at most its share of the
+    /// room.
+    #[inline]
+    pub(crate) fn lends(&self, look: &Look, seen: Word, terms: Terms, part: u64) -> bool {
+        let turn = look.place.turn;
+        // After the word was loaded: what was recorded since only makes it less.
+        let unrecorded = seen.count_in(turn).saturating_sub(self.cell(turn).acked.read(turn));
+        let room = terms.limit.get().saturating_sub(look.used);
+        let processes = self.back.company.load(Ordering::Relaxed).max(1);
+        #[cfg(feature = "planted")]
+        if crate::planted::is(crate::planted::Planted::NoCredit) {
+            return true;
+        }
+        unrecorded.saturating_add(terms.cost.get()) <= room / part.saturating_mul(processes).max(1)
+    }
+
+    /// So many processes use the subject, or may.
+    pub(crate) fn set_company(&self, processes: u64) {
+        // ORDER: relaxed. It is an estimate; a moment later it is as good.
+        self.back.company.store(processes, Ordering::Relaxed);
     }
 
     /// How old what a decision knows of the region is, at most. INV-28: never less than it is.

@@ -45,6 +45,7 @@ const SHARD_SUBJECTS_MIN: usize = 4_096;
 pub struct Options {
     budget_bytes: usize,
     region: Option<(Freshness, Wake)>,
+    alone: bool,
     secret: FleetSecret,
     saved: Option<SavedSubjects>,
 }
@@ -60,7 +61,7 @@ impl Default for Options {
     /// 256 MiB, one process.
     fn default() -> Self {
         let secret = FleetSecret::default();
-        Self { budget_bytes: 256 << 20, region: None, secret, saved: None }
+        Self { budget_bytes: 256 << 20, region: None, alone: false, secret, saved: None }
     }
 }
 
@@ -99,6 +100,13 @@ impl Options {
         options
     }
 
+    /// Says that the region is this process and nobody else: what it admits it need not ask for.
+    #[must_use]
+    pub const fn with_nobody_else(mut self) -> Self {
+        self.alone = true;
+        self
+    }
+
     /// The secret of the fleet, for the names of subjects outside this process.
     #[must_use]
     pub const fn with_fleet_secret(mut self, secret: FleetSecret) -> Self {
@@ -132,7 +140,8 @@ impl Options {
     }
 
     pub(crate) fn into_parts(self) -> Parts {
-        let regional = self.region.map(|(freshness, wake)| Regional::new(freshness, wake));
+        let regional =
+            self.region.map(|(freshness, wake)| Regional::new(freshness, wake, self.alone));
         let saved = self.saved.filter(|saved| !saved.as_slice().is_empty());
         Parts { secret: self.secret, regional, restored: saved.map(Restored::new) }
     }

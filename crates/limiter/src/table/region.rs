@@ -5,7 +5,8 @@
 //! region, and decides with what is known by then.
 
 use crate::answer::{Answer, BatchAnswer, Source};
-use crate::batch;
+use crate::asking::{Asking, Wanted};
+use crate::batch::{self, Needs};
 use crate::cells::{CellHandle, CellTicket, Cells, Ticket};
 use crate::key::Key;
 use crate::ledger::{Freshness, Reason, Terms, Verdict};
@@ -21,6 +22,8 @@ use super::{Spot, Table};
 #[derive(Debug)]
 pub(crate) struct Regional {
     pub(crate) freshness: Freshness,
+    /// There are no other processes in the region.
+    pub(crate) alone: bool,
     wake: Wake,
     /// Subjects with something to tell. Each cell is in it once at most: see
     /// [`Ledger::asks_replay`](crate::ledger::Ledger::asks_replay).
@@ -49,10 +52,10 @@ impl GlobeMark {
 }
 
 impl Regional {
-    pub(crate) fn new(freshness: Freshness, wake: Wake) -> Self {
+    pub(crate) fn new(freshness: Freshness, wake: Wake, alone: bool) -> Self {
         let window_min_ms = AtomicU64::new(u64::MAX);
         let globe = GlobeMark { window_min_ms, heard_ms: AtomicU64::new(0) };
-        Self { freshness, wake, noted: Mutex::new(Vec::new()), globe }
+        Self { freshness, alone, wake, noted: Mutex::new(Vec::new()), globe }
     }
 
     pub(crate) const fn globe(&self) -> &GlobeMark {
@@ -73,24 +76,35 @@ pub struct Need {
     pub reason: Reason,
 }
 
+impl From<Wanted> for Need {
+    /// To read what cannot be granted.
+    fn from(wanted: Wanted) -> Self {
+        Self { subject: wanted.cell.subject, reason: Reason::Credit }
+    }
+}
+
 /// What became of a request in a region.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 #[must_use]
 pub enum Decision {
     /// It is decided.
     Answered(Answer),
     /// It would be admitted, if the region has nothing to add.
     Refresh(Need),
+    /// It is admitted if the region grants it.
+    Ask(Asking),
 }
 
 /// What became of a batch in a region.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[must_use]
 pub enum BatchDecision {
     /// It is decided.
     Answered(BatchAnswer),
     /// It would be admitted, if the region has nothing to add to these.
     Refresh(Vec<Need>),
+    /// It is admitted if the region grants it.
+    Ask(Asking),
 }
 
 /// Where a walk over all subjects is.
@@ -105,6 +119,9 @@ impl Table {
     #[inline]
     pub fn decide_or_refresh(&self, request: &Request<'_>, now: Now) -> Decision {
         let key = Key::of(&request.subject, &self.seed);
+        if self.is_bounded(request) {
+            return self.decide_bounded(&key, request, now);
+        }
         if let Some(spot) = self.shard(&key).find(&key)
             && self.is_warm(&spot, request, now)
         {
@@ -153,16 +170,21 @@ impl Table {
             return self.decide_anew(&key, request, now);
         };
         let answer = self.decide_known(&key, &spot, request, now);
-        if heard { Answer { source: Source::Region, ..answer } } else { answer.into_degraded() }
+        let held = heard && !(self.is_bounded(request) && answer.admitted());
+        let source = if heard { Source::Region } else { answer.source };
+        let answer = Answer { source, ..answer };
+        if held { answer } else { answer.into_degraded() }
     }
 
     /// Decides a batch, unless the region has to be asked first: of all its subjects at once.
     pub fn decide_all_or_refresh(&self, batch: &Batch<'_>, now: Now) -> BatchDecision {
-        let (mut answer, mut needs) = (BatchAnswer::default(), Vec::new());
+        let (mut answer, mut needs) = (BatchAnswer::default(), Needs::default());
         if batch::decide(self, batch.requests(), now, Some(&mut needs), &mut answer) {
-            BatchDecision::Answered(answer)
-        } else {
-            BatchDecision::Refresh(needs)
+            return BatchDecision::Answered(answer);
+        }
+        match needs.asking {
+            Some(asking) => BatchDecision::Ask(asking),
+            None => BatchDecision::Refresh(needs.reads),
         }
     }
 
@@ -178,10 +200,13 @@ impl Table {
         for (item, request) in answer.items.iter_mut().zip(batch.requests()) {
             let key = Key::of(&request.subject, &self.seed);
             let spot = self.shard(&key).find_surely(&key);
-            if spot.is_some_and(|spot| unheard.contains(&spot.ticket())) {
-                *item = item.into_degraded();
-            } else if unheard.is_empty() {
+            let missed = spot.is_some_and(|spot| unheard.contains(&spot.ticket()));
+            if !missed && unheard.is_empty() {
                 item.source = Source::Region;
+            }
+            // What the region did not grant was decided as if it had not been asked for.
+            if missed || self.is_bounded(request) && answer.admitted {
+                *item = item.into_degraded();
             }
         }
         answer
@@ -292,11 +317,5 @@ impl Table {
     /// unrecorded, and says how many are left.
     pub fn forget_all(&self) -> usize {
         self.shards.iter().map(super::Shard::forget_all).sum()
-    }
-}
-
-impl Answer {
-    const fn into_degraded(self) -> Self {
-        Self { degraded: true, ..self }
     }
 }

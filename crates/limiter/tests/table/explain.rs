@@ -101,6 +101,7 @@ fn agree(table: &Table, regional: bool, request: &Request<'_>, now: Now) {
             assert!(answer.degraded() && answer.admitted());
             assert_eq!(without_source(why.answer), without_source(answer));
         }
+        Decision::Ask(asking) => panic!("nothing is bounded here: {asking:?}"),
     }
 }
 

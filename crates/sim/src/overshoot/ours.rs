@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use tidegate_convergence::{
-    CallId, Effect, MemoryRegion, Refresh, Region, ShardCall, ShardReply, Tuning, Waiter,
+    Asked, CallId, Effect, Granted, MemoryRegion, Outcome, Refresh, Region, ShardCall, ShardReply,
+    Tuning, Waiter,
 };
 use tidegate_limiter::{
-    Answer, Cost, Decision, Limit, Now, Options, Part, Request, Seed, Subject, Table, Window,
+    Answer, AskedFor, Cost, Decision, Limit, Now, Options, Part, Request, Seed, Subject, Table,
+    Window,
 };
 
 use crate::chance::Chance;
@@ -34,7 +36,7 @@ struct Node {
 }
 
 struct Fleet {
-    limit: u64,
+    setting: Setting,
     names: Vec<String>,
     nodes: Vec<Node>,
     store: MemoryRegion,
@@ -58,7 +60,7 @@ pub(super) fn run(setting: Setting, group: u64, arrivals: &[Arrival]) -> Admitte
         }
     };
     let mut fleet = Fleet {
-        limit: setting.limit,
+        setting,
         names: (0..cells).map(|cell| format!("i{cell}")).collect(),
         nodes: (0..setting.nodes).map(node).collect(),
         store: MemoryRegion::new(1),
@@ -128,7 +130,7 @@ impl Fleet {
         let (Some(name), Some(node)) = (self.names.get(cell), self.nodes.get_mut(node)) else {
             return;
         };
-        let Some(request) = request(name, self.limit) else { return };
+        let Some(request) = request(name, self.setting) else { return };
         let answer = match node.table.decide_or_refresh(&request, now) {
             Decision::Answered(answer) => answer,
             Decision::Refresh(need) => match node.region.refresh(&node.table, &[need], now) {
@@ -139,6 +141,13 @@ impl Fleet {
                 Refresh::Refused | Refresh::LookAgain => {
                     node.table.decide_refreshed(&request, false, now)
                 }
+            },
+            Decision::Ask(asking) => match node.region.ask(&node.table, asking, now) {
+                Asked::Wait(waiter) => {
+                    node.callers.insert(waiter, cell);
+                    return;
+                }
+                _ => node.table.answer_asked(&request, AskedFor::Unheard, now),
             },
         };
         self.count(cell, &answer);
@@ -164,11 +173,12 @@ impl Fleet {
             for effect in std::mem::take(&mut effects) {
                 match effect {
                     Effect::Call { id, call, .. } => {
-                        self.admitted.operations += call.records.len() as u64;
+                        let asked = call.ask.as_ref().map_or(0, |ask| ask.cells.len());
+                        self.admitted.operations += (call.records.len() + asked) as u64;
                         let at_us = self.arrival_us();
                         self.queue.push(at_us, Event::ToStore { node: at, id, call });
                     }
-                    Effect::Wake { waiter, outcome } => self.wake(at, waiter, outcome.look_again),
+                    Effect::Wake { waiter, outcome } => self.wake(at, waiter, &outcome),
                     Effect::Reincarnate => {}
                 }
             }
@@ -183,24 +193,28 @@ impl Fleet {
         }
     }
 
-    fn wake(&mut self, at: usize, waiter: Waiter, look_again: bool) {
+    fn wake(&mut self, at: usize, waiter: Waiter, outcome: &Outcome) {
         let now = self.now();
         let Some(node) = self.nodes.get_mut(at) else { return };
         let Some(cell) = node.callers.remove(&waiter) else { return };
-        if look_again {
+        if outcome.look_again || outcome.granted == Some(Granted::No) {
             return self.ask(at, cell);
         }
-        let Some(request) = self.names.get(cell).and_then(|name| request(name, self.limit)) else {
-            return;
+        let name = self.names.get(cell);
+        let Some(request) = name.and_then(|name| request(name, self.setting)) else { return };
+        let answer = match outcome.granted {
+            Some(Granted::Yes) => node.table.answer_asked(&request, AskedFor::Granted, now),
+            Some(_) => node.table.answer_asked(&request, AskedFor::Unheard, now),
+            None => node.table.decide_refreshed(&request, true, now),
         };
-        let answer = node.table.decide_refreshed(&request, true, now);
         self.count(cell, &answer);
     }
 }
 
-fn request(name: &str, limit: u64) -> Option<Request<'_>> {
+fn request(name: &str, setting: Setting) -> Option<Request<'_>> {
     let window = Window::from_millis(WINDOW_MS).ok()?;
     let (workspace, namespace) = (Part::new("w").ok()?, Part::new("n").ok()?);
     let subject = Subject::new(workspace, namespace, Part::new(name).ok()?, window);
-    Some(Request::new(subject, Limit::new(limit), Cost::ONE))
+    let request = Request::new(subject, Limit::new(setting.limit), Cost::ONE);
+    Some(request.with_consistency(setting.consistency))
 }

@@ -8,8 +8,8 @@ use tidegate_convergence::{
     RegionalStore, StoreError, Tuning,
 };
 use tidegate_limiter::{
-    Answer, Batch, BatchAnswer, BatchDecision, Decision, Need, Options, Request, Seed, Subject,
-    Table, Wake,
+    Answer, AskedFor, Batch, BatchAnswer, BatchDecision, Decision, Now, Options, Request, Seed,
+    Subject, Table, Ticket, Wake,
 };
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -20,6 +20,11 @@ use crate::region::{Abroad, Conversation, Drained, Heard, RegionView, draw_incar
 
 /// How many regions there are at most, unless it is said.
 const REGIONS_MAX: u16 = 10;
+
+/// Times a request looks again because what it waited for was older than it, or because others wait
+/// for the room. Each takes a round trip or another thread that is about to end; the deadline ends
+/// most before.
+const LOOKS_MAX: usize = 64;
 
 /// With whom a limiter shares its limits.
 #[derive(Default)]
@@ -48,6 +53,7 @@ impl Choice {
         identity: Option<u128>,
     ) -> Result<(Arc<Table>, Conversation), BuildError> {
         let runtime = Handle::try_current().map_err(|_| BuildError::Runtime)?;
+        let options = if self.remembers() { options } else { options.with_nobody_else() };
         let (stores, tuning) = self.stores(clock, identity);
         let wake = Arc::new(Notify::new());
         let noted = Arc::clone(&wake);
@@ -142,6 +148,9 @@ impl Limiter {
     /// trip, and no longer than 20 ms. A store that does not answer is not an error: the request
     /// is then decided on what is known, and the answer says so.
     ///
+    /// A request of [`Consistency::Bounded`](crate::Consistency::Bounded) waits whenever more than
+    /// a small share of the room would be admitted unrecorded: the region grants it then.
+    ///
     /// ```
     /// use tidegate::{Cost, Limit, Limiter, MemoryStore, Part, Request, Subject, Window};
     ///
@@ -161,20 +170,49 @@ impl Limiter {
         let now = self.clock.now(); // one reading, used throughout
         let Some(region) = &self.region else { return self.table.decide(request, now) };
         // Local memory, one look-up: a denial, or an admission on a fresh view, is final here.
-        let mut need = match self.table.decide_or_refresh(request, now) {
-            Decision::Answered(answer) => return answer,
-            Decision::Refresh(need) => need,
-        };
+        match self.table.decide_or_refresh(request, now) {
+            Decision::Answered(answer) => answer,
+            undecided => self.check_with(region, request, undecided, now).await,
+        }
+    }
+
+    /// Hears of the region first, or lets it grant, and decides with what is known by then.
+    async fn check_with(
+        &self,
+        region: &Conversation,
+        request: &Request<'_>,
+        mut undecided: Decision,
+        now: Now,
+    ) -> Answer {
         let until = region.deadline();
-        loop {
-            match region.refresh(&[need], until).await {
+        for _ in 0..LOOKS_MAX {
+            let heard = match undecided {
+                Decision::Answered(answer) => return answer,
+                Decision::Refresh(need) => region.refresh(&[need], until).await,
+                Decision::Ask(asking) => region.ask(asking, until).await,
+            };
+            match heard {
                 Heard::But(unheard) => {
                     return self.table.decide_refreshed(request, unheard.is_empty(), now);
                 }
-                Heard::LookAgain => match self.table.decide_or_refresh(request, now) {
-                    Decision::Answered(answer) => return answer,
-                    Decision::Refresh(again) => need = again,
-                },
+                Heard::Granted => return self.table.answer_asked(request, AskedFor::Granted, now),
+                Heard::Unheard => return self.table.answer_asked(request, AskedFor::Unheard, now),
+                Heard::LookAgain | Heard::Apart(_) => {
+                    undecided = self.table.decide_or_refresh(request, now);
+                }
+            }
+        }
+        self.decide_unheard(undecided, request, now)
+    }
+
+    /// Looked so often that it is decided on what is known.
+    fn decide_unheard(&self, undecided: Decision, request: &Request<'_>, now: Now) -> Answer {
+        match undecided {
+            Decision::Answered(answer) => answer,
+            Decision::Refresh(_) => self.table.decide_refreshed(request, false, now),
+            Decision::Ask(asking) => {
+                self.table.commit(asking);
+                self.table.answer_asked(request, AskedFor::Unheard, now)
             }
         }
     }
@@ -201,20 +239,64 @@ impl Limiter {
     pub async fn check_all(&self, batch: &Batch<'_>) -> BatchAnswer {
         let now = self.clock.now();
         let Some(region) = &self.region else { return self.table.decide_all(batch, now) };
-        let mut needs: Vec<Need> = match self.table.decide_all_or_refresh(batch, now) {
-            BatchDecision::Answered(answer) => return answer,
-            BatchDecision::Refresh(needs) => needs,
-        };
+        match self.table.decide_all_or_refresh(batch, now) {
+            BatchDecision::Answered(answer) => answer,
+            undecided => self.check_all_with(region, batch, undecided, now).await,
+        }
+    }
+
+    /// The same as [`check_with`](Self::check_with), for a batch.
+    async fn check_all_with(
+        &self,
+        region: &Conversation,
+        batch: &Batch<'_>,
+        mut undecided: BatchDecision,
+        now: Now,
+    ) -> BatchAnswer {
         let until = region.deadline();
-        loop {
-            match region.refresh(&needs, until).await {
+        for _ in 0..LOOKS_MAX {
+            let mut heard = match undecided {
+                BatchDecision::Answered(answer) => return answer,
+                BatchDecision::Refresh(needs) => region.refresh(&needs, until).await,
+                BatchDecision::Ask(asking) => region.ask(asking, until).await,
+            };
+            if let Heard::Apart(needs) = heard {
+                // Nobody can grant all of it: it is decided on what is read.
+                heard = region.refresh(&needs, until).await;
+            }
+            match heard {
                 Heard::But(unheard) => {
                     return self.table.decide_all_refreshed(batch, &unheard, now);
                 }
-                Heard::LookAgain => match self.table.decide_all_or_refresh(batch, now) {
-                    BatchDecision::Answered(answer) => return answer,
-                    BatchDecision::Refresh(again) => needs = again,
-                },
+                Heard::Granted => {
+                    return self.table.answer_all_asked(batch, AskedFor::Granted, now);
+                }
+                Heard::Unheard => {
+                    return self.table.answer_all_asked(batch, AskedFor::Unheard, now);
+                }
+                Heard::LookAgain | Heard::Apart(_) => {
+                    undecided = self.table.decide_all_or_refresh(batch, now);
+                }
+            }
+        }
+        self.decide_all_unheard(undecided, batch, now)
+    }
+
+    fn decide_all_unheard(
+        &self,
+        undecided: BatchDecision,
+        batch: &Batch<'_>,
+        now: Now,
+    ) -> BatchAnswer {
+        match undecided {
+            BatchDecision::Answered(answer) => answer,
+            BatchDecision::Refresh(needs) => {
+                let unheard: Vec<Ticket> = needs.iter().map(|need| need.subject).collect();
+                self.table.decide_all_refreshed(batch, &unheard, now)
+            }
+            BatchDecision::Ask(asking) => {
+                self.table.commit(asking);
+                self.table.answer_all_asked(batch, AskedFor::Unheard, now)
             }
         }
     }
