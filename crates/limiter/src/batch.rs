@@ -241,7 +241,8 @@ fn wants_of<'a>(items: &[Item<'a, '_>]) -> Items<(usize, Want<'a>)> {
         if let Some(Spot { ledger, era, .. }) = item.spot {
             // What the region grants needs no credit.
             let credit_part = item.credit_part.filter(|_| !item.asks && !item.unasked);
-            wants.push((at, Want { ledger, era, terms: Terms::of(item.request), credit_part }));
+            let want = Want::new(ledger, era, Terms::of(item.request));
+            wants.push((at, Want { credit_part, ..want }));
         }
     }
     // Duplicates stay in the order given.

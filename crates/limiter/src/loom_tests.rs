@@ -17,6 +17,8 @@ use crate::request::{Cost, Limit, Window};
 use crate::reserve::{Held, Reserved, Want};
 use crate::time::Now;
 
+#[path = "loom_tests/credit.rs"]
+mod credit;
 #[path = "loom_tests/region.rs"]
 mod region;
 #[path = "loom_tests/reuse.rs"]
@@ -149,8 +151,7 @@ fn batch_vs_single_vs_replay_read() {
             let (first, second) = (Arc::clone(&first), Arc::clone(&second));
             thread::spawn(move || {
                 let terms = terms(1, 1);
-                let wants =
-                    [&first, &second].map(|memory| Want { ledger: memory.ledger(), era, terms });
+                let wants = [&first, &second].map(|memory| Want::new(memory.ledger(), era, terms));
                 admit_both(wants, at(10)).unwrap()
             })
         };
@@ -180,8 +181,7 @@ fn batch_vs_batch() {
             let (first, second) = (Arc::clone(&first), Arc::clone(&second));
             move || {
                 let terms = terms(1, 1);
-                let wants =
-                    [&first, &second].map(|memory| Want { ledger: memory.ledger(), era, terms });
+                let wants = [&first, &second].map(|memory| Want::new(memory.ledger(), era, terms));
                 admit_both(wants, at(10)).unwrap()
             }
         };
@@ -451,7 +451,7 @@ fn a_denial_says_what_caused_it() {
             let ledger = Arc::clone(&ledger);
             thread::spawn(move || {
                 let mut held = Held::default();
-                let want = Want { ledger: ledger.ledger(), era, terms: terms(1, 1) };
+                let want = Want::new(ledger.ledger(), era, terms(1, 1));
                 let _ = held.reserve(want, at(10));
             })
         };

@@ -16,6 +16,13 @@ pub(crate) struct Want<'a> {
     pub(crate) credit_part: Option<u64>,
 }
 
+impl<'a> Want<'a> {
+    /// One that needs no credit.
+    pub(crate) const fn new(ledger: Ledger<'a>, era: u64, terms: Terms) -> Self {
+        Self { ledger, era, terms, credit_part: None }
+    }
+}
+
 /// What became of one reservation.
 #[derive(Clone, Copy, Debug)]
 #[must_use]

@@ -225,17 +225,18 @@ impl Region {
             }
         }
         let proposal = Token(self.incarnation.wrapping_add(u128::from(self.next())));
-        let (sent_ms, draining) = (at.ms(), self.draining);
+        let (sent_ms, draining, incarnation) = (at.ms(), self.draining, self.incarnation);
         let Some(state) = self.state(shard) else { return };
         (state.used, state.asks_in_flight) = (true, state.asks_in_flight + 1);
         let (generation, identify) = (state.generation, state.server.is_none());
+        let present = state.present.is_none().then_some(incarnation);
+        let empty = ShardCall::of(shard, proposal, Vec::new());
         // Whoever was never heard of grants nothing: it is not known what it remembers.
         let token = state.token.unwrap_or(proposal);
         let token = if state.token.is_none() { Token(!token.0) } else { token };
         let operation = if planted::is(Planted::SameOperation) { 1 } else { id.0 };
         let ask = Ask { operation, token, cells, units };
-        let call =
-            ShardCall { identify, ask: Some(ask), ..ShardCall::of(shard, proposal, Vec::new()) };
+        let call = ShardCall { identify, present, ask: Some(ask), ..empty };
         let kind = Kind::Ask;
         let flight = Flight { shard, generation, kind, sent_ms, draining, items, together };
         self.calls.insert(id, flight);

@@ -55,7 +55,7 @@ impl Region {
     fn heard(&mut self, at: At<'_>, id: CallId, flight: &Flight, reply: &ShardReply) {
         self.watch(at, flight, reply);
         if let (Some(present), Some(state)) = (reply.present, self.state(flight.shard)) {
-            state.present = present;
+            state.present = Some(present);
         }
         let asked = reply.asked.as_ref();
         // First what was granted: then this process has admitted all that is recorded of it.
@@ -124,9 +124,9 @@ impl Region {
         }
         let Some(state) = self.state(flight.shard) else { return };
         state.note_components(components);
-        let company = components.max(state.present);
-        if let Some(cells) = at.table.cells(item.subject) {
-            cells.set_company(company.into());
+        // Until it is known how many there are, nothing is lent.
+        if let (Some(present), Some(cells)) = (state.present, at.table.cells(item.subject)) {
+            cells.set_company(components.max(present).into());
         }
     }
 

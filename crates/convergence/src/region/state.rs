@@ -38,8 +38,8 @@ pub(super) struct ShardState {
     pub(super) trusted: bool,
     /// How many components the cells have that are answered for: sixteen times the mean.
     pub(super) components: u64,
-    /// How many processes are present.
-    pub(super) present: u32,
+    /// How many processes are present, if that was heard.
+    pub(super) present: Option<u32>,
     pub(super) resend: Option<Resend>,
 }
 
@@ -137,7 +137,7 @@ impl ShardState {
             used: false,
             trusted: true,
             components: 16,
-            present: 1,
+            present: None,
             resend: None,
         }
     }

@@ -12,6 +12,7 @@ use super::*;
 use crate::memory::MemoryRegion;
 use crate::store::CellName;
 
+mod ask;
 mod endings;
 
 const START_MS: u64 = 1_700_000_040_000;

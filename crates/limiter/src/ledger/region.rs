@@ -117,15 +117,17 @@ impl Ledger<'_> {
         // After the word was loaded: what was recorded since only makes it less.
         let unrecorded = seen.count_in(turn).saturating_sub(self.cell(turn).acked.read(turn));
         let room = terms.limit.get().saturating_sub(look.used);
-        let processes = self.back.company.load(Ordering::Relaxed).max(1);
+        // ORDER: relaxed, as where it is written.
+        let processes = self.back.company.load(Ordering::Relaxed);
         #[cfg(feature = "planted")]
         if crate::planted::is(crate::planted::Planted::NoCredit) {
             return true;
         }
-        unrecorded.saturating_add(terms.cost.get()) <= room / part.saturating_mul(processes).max(1)
+        let share = room.checked_div(part.saturating_mul(processes)).unwrap_or(0);
+        unrecorded.saturating_add(terms.cost.get()) <= share
     }
 
-    /// So many processes use the subject, or may.
+    /// So many processes use the subject, or may. Before that is known, nothing is lent.
     pub(crate) fn set_company(&self, processes: u64) {
         // ORDER: relaxed. It is an estimate; a moment later it is as good.
         self.back.company.store(processes, Ordering::Relaxed);

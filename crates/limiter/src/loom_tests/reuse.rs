@@ -115,7 +115,7 @@ fn a_denial_says_what_caused_it_across_a_boundary() {
             let ledger = Arc::clone(&ledger);
             thread::spawn(move || {
                 let mut held = Held::default();
-                let want = Want { ledger: ledger.ledger(), era, terms: terms(1, 1) };
+                let want = Want::new(ledger.ledger(), era, terms(1, 1));
                 let _ = held.reserve(want, at(10));
             })
         };

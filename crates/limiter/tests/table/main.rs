@@ -6,6 +6,7 @@
     reason = "what cannot be had fails the test that needs it"
 )]
 
+mod bounded;
 mod clock;
 mod contract;
 mod explain;

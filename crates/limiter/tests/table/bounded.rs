@@ -1,0 +1,224 @@
+//! What is admitted here on credit, and what has to be asked for.
+
+use tidegate_limiter::{
+    AskedFor, Asking, Batch, BatchDecision, Consistency, Decision, Denial, Need, Options, Reason,
+    Request, Seed, Source, Table, Wanted,
+};
+
+use crate::support::{START_MS, now, request};
+
+const WINDOW_MS: u64 = 60_000;
+
+fn table() -> Table {
+    let options = Options::default().with_budget_bytes(8 << 20).with_region();
+    Table::new(options, Seed::from_bytes([42; 32]))
+}
+
+fn bounded(identifier: &str, limit: u64, cost: u64) -> Request<'_> {
+    request(identifier, limit, WINDOW_MS, cost).with_consistency(Consistency::Bounded)
+}
+
+/// What the region would say: so many processes use it, and so much is recorded of this one.
+fn hear(table: &Table, request: &Request<'_>, (processes, acked): (u64, u64)) {
+    let sequence = START_MS / WINDOW_MS;
+    let cell = table.cell(request.subject(), sequence).unwrap();
+    cell.observe_region(acked, acked);
+    cell.acknowledge(acked);
+    cell.mark_fresh_until_ms(now(5_000).monotonic_ms());
+    let Decision::Answered(_) = table.decide_or_refresh(&zero(request), now(0)) else {
+        panic!("it is fresh");
+    };
+    let mut noted = Vec::new();
+    table.take_noted(&mut noted);
+    let subject = noted.into_iter().next();
+    if let Some(cells) = subject.and_then(|subject| table.cells(subject)) {
+        cells.set_company(processes);
+    }
+}
+
+fn zero<'a>(of: &Request<'a>) -> Request<'a> {
+    let none = tidegate_limiter::Cost::new(0).unwrap();
+    Request::new(*of.subject(), of.limit(), none)
+}
+
+fn asking(decision: Decision) -> Asking {
+    match decision {
+        Decision::Ask(asking) => asking,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn wanted(asking: &Asking) -> Vec<(u64, u64)> {
+    let pair = |wanted: Wanted| (wanted.cost.get(), wanted.limit.get());
+    asking.wanted().map(pair).collect()
+}
+
+/// Decides, and lets the region grant what is asked for.
+fn granted(table: &Table, request: &Request<'_>) -> u64 {
+    match table.decide_or_refresh(request, now(0)) {
+        Decision::Answered(answer) => answer.remaining(),
+        Decision::Ask(asking) => {
+            table.commit(asking);
+            table.answer_asked(request, AskedFor::Granted, now(0)).remaining()
+        }
+        Decision::Refresh(need) => panic!("{need:?}"),
+    }
+}
+
+#[test]
+fn a_cold_subject_is_asked_for() {
+    let table = table();
+    let one = bounded("i", 10, 1);
+    let waits = asking(table.decide_or_refresh(&one, now(0)));
+    assert_eq!(wanted(&waits), [(1, 10)]);
+    let cell = table.cell(one.subject(), START_MS / WINDOW_MS).unwrap();
+    assert_eq!((cell.claimed(), cell.mine()), (1, 0), "held, and not admitted yet");
+    table.commit(waits);
+    assert_eq!((cell.claimed(), cell.mine()), (1, 1));
+    let answer = table.answer_asked(&one, AskedFor::Granted, now(0));
+    assert_eq!((answer.remaining(), answer.source()), (9, Source::Region));
+    assert_eq!((answer.consistency(), answer.degraded()), (Consistency::Bounded, false));
+    let unheard = table.answer_asked(&one, AskedFor::Unheard, now(0));
+    assert_eq!((unheard.consistency(), unheard.degraded()), (Consistency::Fast, true));
+    assert_eq!((table.counts().admitted_granted, table.counts().admitted_unheard), (1, 1));
+}
+
+#[test]
+fn what_is_refused_is_free_again() {
+    let table = table();
+    let ten = bounded("i", 10, 10);
+    let waits = asking(table.decide_or_refresh(&ten, now(0)));
+    table.release(waits);
+    let cell = table.cell(ten.subject(), START_MS / WINDOW_MS).unwrap();
+    assert_eq!((cell.claimed(), cell.mine()), (0, 0));
+    table.commit(asking(table.decide_or_refresh(&ten, now(0))));
+    assert_eq!(cell.mine(), 10);
+}
+
+#[test]
+fn credit_is_a_share_of_the_room() {
+    let table = table();
+    let one = bounded("i", 800, 1);
+    assert_eq!(granted(&table, &one), 799);
+    hear(&table, &one, (2, 1));
+    // A sixteenth of what is left each time: 49 beside 1, then the room has shrunk.
+    let mut on_credit = 0;
+    while let Decision::Answered(answer) = table.decide_or_refresh(&one, now(1)) {
+        assert!(answer.admitted() && answer.consistency() == Consistency::Bounded);
+        assert_eq!(answer.source(), Source::Local);
+        on_credit += 1;
+        assert!(on_credit < 800, "there is no end to it");
+    }
+    assert_eq!(on_credit, 47, "47 * 16 <= 799 - 46, and 48 * 16 > 799 - 47");
+}
+
+#[test]
+fn a_small_limit_always_asks() {
+    let table = table();
+    let one = bounded("i", 10, 1);
+    granted(&table, &one);
+    hear(&table, &one, (2, 1));
+    table.release(asking(table.decide_or_refresh(&one, now(0))));
+}
+
+#[test]
+fn who_is_in_the_way_of_a_wait_waits_too() {
+    let table = table();
+    let six = bounded("i", 10, 6);
+    let waits = asking(table.decide_or_refresh(&six, now(0)));
+    match table.decide_or_refresh(&six, now(0)) {
+        Decision::Refresh(Need { reason, .. }) => assert_eq!(reason, Reason::Reserved),
+        other => panic!("{other:?}"),
+    }
+    let eleven = bounded("i", 10, 11);
+    let Decision::Answered(never) = table.decide_or_refresh(&eleven, now(0)) else {
+        panic!("that fits never");
+    };
+    assert_eq!(never.denial(), Some(Denial::Limit));
+    table.commit(waits);
+    let Decision::Answered(denied) = table.decide_or_refresh(&six, now(0)) else {
+        panic!("nobody waits any more");
+    };
+    assert_eq!(denied.denial(), Some(Denial::Limit));
+    assert_eq!(denied.consistency(), Consistency::Bounded, "a denial holds");
+}
+
+#[test]
+fn a_region_that_did_not_answer_is_not_asked_at_once() {
+    let table = table();
+    let one = bounded("i", 10, 1);
+    let waits = asking(table.decide_or_refresh(&one, now(0)));
+    let subject = waits.wanted().next().unwrap().cell.subject;
+    table.commit(waits);
+    table.cells(subject).unwrap().retry_no_sooner(now(50).monotonic_ms());
+    let Decision::Answered(answer) = table.decide_or_refresh(&one, now(49)) else {
+        panic!("not yet");
+    };
+    assert!(answer.admitted() && answer.degraded());
+    assert_eq!(answer.consistency(), Consistency::Fast);
+    table.release(asking(table.decide_or_refresh(&one, now(50))));
+}
+
+#[test]
+fn who_is_alone_never_asks() {
+    let alone = Options::default().with_region().with_nobody_else();
+    let seed = || Seed::from_bytes([42; 32]);
+    for table in [Table::new(alone, seed()), Table::new(Options::default(), seed())] {
+        let one = bounded("i", 2, 1);
+        for remaining in [1, 0] {
+            let answer = match table.decide_or_refresh(&one, now(0)) {
+                Decision::Answered(answer) => answer,
+                Decision::Refresh(_) => table.decide_refreshed(&one, true, now(0)),
+                Decision::Ask(asking) => panic!("{asking:?}"),
+            };
+            assert_eq!(answer.remaining(), remaining);
+            assert_eq!((answer.consistency(), answer.degraded()), (Consistency::Bounded, false));
+        }
+    }
+}
+
+#[test]
+fn a_batch_is_asked_for_as_one() {
+    let table = table();
+    let warm = bounded("warm", 8_000, 1);
+    granted(&table, &warm);
+    hear(&table, &warm, (1, 1));
+    let items = [bounded("a", 10, 2), warm, bounded("a", 10, 3), request("b", 9, WINDOW_MS, 4)];
+    let batch = Batch::new(&items).unwrap();
+    let BatchDecision::Ask(waits) = table.decide_all_or_refresh(&batch, now(0)) else {
+        panic!("two of its subjects are cold");
+    };
+    assert_eq!(wanted(&waits), [(2, 10), (3, 10), (4, 9)], "in order; one is on credit");
+    let cells = ["a", "b"].map(|name| {
+        let subject = request(name, 1, WINDOW_MS, 1);
+        table.cell(subject.subject(), START_MS / WINDOW_MS).unwrap()
+    });
+    assert_eq!(cells.map(|cell| (cell.claimed(), cell.mine())), [(5, 0), (4, 0)]);
+    table.commit(waits);
+    assert_eq!(cells.map(|cell| cell.mine()), [5, 4]);
+    let answer = table.answer_all_asked(&batch, AskedFor::Granted, now(0));
+    assert!(answer.admitted());
+    let remaining: Vec<u64> = answer.items().iter().map(|item| item.remaining()).collect();
+    assert_eq!(remaining, [8, 7_998, 5, 5], "each with what came before it");
+}
+
+#[test]
+fn a_batch_that_is_refused_leaves_nothing() {
+    let table = table();
+    let items = [bounded("a", 10, 2), bounded("b", 10, 3)];
+    let batch = Batch::new(&items).unwrap();
+    let BatchDecision::Ask(waits) = table.decide_all_or_refresh(&batch, now(0)) else {
+        panic!("both are cold");
+    };
+    // Another batch that would fit but for this one waits for it.
+    let more = [bounded("b", 10, 8)];
+    match table.decide_all_or_refresh(&Batch::new(&more).unwrap(), now(0)) {
+        BatchDecision::Refresh(needs) => assert_eq!(needs[0].reason, Reason::Reserved),
+        other => panic!("{other:?}"),
+    }
+    table.release(waits);
+    for item in &items {
+        let cell = table.cell(item.subject(), START_MS / WINDOW_MS).unwrap();
+        assert_eq!((cell.claimed(), cell.mine()), (0, 0));
+    }
+}
