@@ -150,10 +150,9 @@ impl Tally {
     }
 
     fn shift(&mut self, want: &Want, change: fn(u64, u64) -> u64) {
-        for count in [self.used.get_mut(want.cell), self.granted.get_mut(want.cell)] {
-            if let Some(count) = count {
-                *count = change(*count, want.cost);
-            }
+        let both = [self.used.get_mut(want.cell), self.granted.get_mut(want.cell)];
+        for count in both.into_iter().flatten() {
+            *count = change(*count, want.cost);
         }
     }
 }

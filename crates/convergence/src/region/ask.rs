@@ -1,8 +1,9 @@
 //! What is asked for before it is admitted: who waits, what is sent, and what comes of it.
 //!
-//! Costs that wait are claimed in the table. They stand in line for their shard, in the order in
+//! Costs that wait are claimed in the table. They stand in line for their subjects, in the order in
 //! which they came; of each subject one ask is under way, and those that come meanwhile go with the
-//! next one. Whatever ends a wait also ends its claims:
+//! next one. A batch stands in several lines and goes when it is the first in all of them: the
+//! oldest of all always is. Whatever ends a wait also ends its claims:
 //!
 //! - granted: they become admissions, also if the caller has left, because the store counts them;
 //! - refused: they are given back, and the caller looks again;
@@ -22,12 +23,26 @@ use crate::store::{Shard, ShardCall, Token};
 /// A caller whose costs are claimed.
 #[derive(Debug)]
 pub(super) struct Asker {
+    shard: Shard,
+    /// Of which something is asked, each once.
+    subjects: Vec<Ticket>,
     /// `None` once the claims have ended.
     asking: Option<Asking>,
     /// Under way, or still in line.
     call: Option<CallId>,
     /// Somebody wants to hear what comes of it.
     attended: bool,
+}
+
+/// What is to be done with the first in a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// It goes.
+    Goes,
+    /// Its window is over.
+    Over,
+    /// It is not the first everywhere, or something is under way.
+    Waits,
 }
 
 /// Those who want the same, in the order in which they came.
@@ -67,26 +82,21 @@ impl Region {
         };
         self.bounded = true;
         if !self.state(shard).is_some_and(|state| state.refresh.may_admit(at.ms())) {
-            self.end_unasked(at, asking);
+            self.end_unasked(at, (&subjects_of(&asking), asking));
             return Asked::Unheard;
         }
         let waiter = Waiter(self.next());
-        for subject in subjects_of(&asking) {
-            self.subjects.entry(subject).or_default().askers += 1;
+        let subjects = subjects_of(&asking);
+        for subject in &subjects {
+            let entry = self.subjects.entry(*subject).or_default();
+            entry.askers += 1;
+            entry.line.push_back(waiter);
         }
-        // Whoever stands behind others for the same goes with them, when what they wait for lands.
-        let first = subjects_of(&asking).iter().all(|subject| {
-            self.subjects.get(subject).is_none_or(|it| it.askers == 1 && it.ask.is_none())
-        });
-        let asker = Asker { asking: Some(asking), call: None, attended: true };
+        self.free_lines(shard, &subjects);
+        let asker = Asker { shard, subjects, asking: Some(asking), call: None, attended: true };
         self.askers.insert(waiter, asker);
         self.counts.asked_for += 1;
-        if let Some(state) = self.state(shard) {
-            state.line.push_back(waiter);
-        }
-        if first {
-            self.send_line(at, shard);
-        }
+        self.send_lines(at, shard);
         Asked::Wait(waiter)
     }
 
@@ -98,12 +108,13 @@ impl Region {
         let Some(asker) = self.askers.get_mut(&waiter) else { return false };
         asker.attended = false;
         let Some(asking) = asker.asking.take() else { return false };
-        let (flying, subjects) = (asker.call.is_some(), subjects_of(&asking));
-        if !flying {
+        let (shard, subjects) = (asker.shard, std::mem::take(&mut asker.subjects));
+        if asker.call.is_none() {
             self.askers.remove(&waiter);
         }
-        self.end_unasked(at, asking);
-        self.leave_line(at, subjects);
+        // What is under way lands or fails by itself: only that says whether the region answers.
+        self.admit_unheard(at, asking);
+        self.leave_lines(at, shard, &subjects);
         true
     }
 
@@ -112,32 +123,53 @@ impl Region {
         let Some(asker) = self.askers.get_mut(&waiter) else { return };
         asker.attended = false;
         if asker.call.is_none()
-            && let Some(Asker { asking: Some(asking), .. }) = self.askers.remove(&waiter)
+            && let Some(Asker { shard, subjects, asking: Some(asking), .. }) =
+                self.askers.remove(&waiter)
         {
-            let subjects = subjects_of(&asking);
             at.table.release(asking);
-            self.leave_line(at, subjects);
+            self.leave_lines(at, shard, &subjects);
         }
     }
 
-    fn leave_line(&mut self, at: At<'_>, subjects: BTreeSet<Ticket>) {
+    /// Someone is gone from these lines: whoever stood behind may go.
+    fn leave_lines(&mut self, at: At<'_>, shard: Shard, subjects: &[Ticket]) {
         for subject in subjects {
-            if let Some(entry) = self.subjects.get_mut(&subject) {
+            if let Some(entry) = self.subjects.get_mut(subject) {
                 entry.askers = entry.askers.saturating_sub(1);
             }
-            self.wake_later(subject, true);
-            self.schedule(at, subject);
+            self.wake_later(*subject, true);
+        }
+        self.free_lines(shard, subjects);
+        self.send_lines(at, shard);
+        for subject in subjects {
+            self.schedule(at, *subject);
+        }
+    }
+
+    /// Lines that may move, unless something of theirs is under way.
+    pub(super) fn free_lines(&mut self, shard: Shard, subjects: &[Ticket]) {
+        for subject in subjects {
+            let Some(entry) = self.subjects.get_mut(subject) else { continue };
+            let moves = entry.ask.is_none() && !entry.line.is_empty();
+            if moves
+                && !std::mem::replace(&mut entry.free, true)
+                && let Some(state) = self.state(shard)
+            {
+                state.free.push_back(*subject);
+            }
         }
     }
 
     /// Sends what stands in line, as long as the shard takes it.
-    pub(super) fn send_line(&mut self, at: At<'_>, shard: Shard) {
-        loop {
-            let most = self.tuning.asks_in_flight_max.max(1);
-            let full = self.state(shard).is_none_or(|state| state.asks_in_flight >= most);
-            let waiters = if full { Vec::new() } else { self.take_line(at, shard) };
+    pub(super) fn send_lines(&mut self, at: At<'_>, shard: Shard) {
+        let most = self.tuning.asks_in_flight_max.max(1);
+        while let Some(state) = self.state(shard)
+            && state.asks_in_flight < most
+            && !state.free.is_empty()
+        {
+            let waiters = self.take_lines(at, shard);
             if waiters.is_empty() {
-                return;
+                continue;
             }
             let admitted = self.state(shard).is_some_and(|state| state.refresh.admits(at.ms()));
             if admitted {
@@ -150,46 +182,83 @@ impl Region {
         }
     }
 
-    /// Takes those whose subjects are free, and lets the others stand, and whoever stands behind
-    /// them for the same. Those whose window is over look again.
-    fn take_line(&mut self, at: At<'_>, shard: Shard) -> Vec<Waiter> {
-        let line = match self.state(shard) {
-            Some(state) => std::mem::take(&mut state.line),
-            None => return Vec::new(),
-        };
-        let (mut taken, mut left, mut over) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut blocked, mut wants) = (BTreeSet::new(), 0);
-        for waiter in line {
-            let Some(Asker { asking: Some(asking), .. }) = self.askers.get(&waiter) else {
-                continue;
-            };
-            let subjects = subjects_of(asking);
-            let current = |wanted: Wanted| {
-                let cells = at.table.cells(wanted.cell.subject);
-                cells.is_some_and(|cells| cells.current.ticket(wanted.cell.subject) == wanted.cell)
-            };
-            if !asking.wanted().all(current) {
-                over.push(waiter);
-                continue;
+    /// Takes those who are first, up to what one ask holds. Those whose window is over look again.
+    fn take_lines(&mut self, at: At<'_>, shard: Shard) -> Vec<Waiter> {
+        let (mut taken, mut wants) = (Vec::new(), 0);
+        while wants < self.tuning.ask_wants_max
+            && let Some(subject) = self.state(shard).and_then(|state| state.free.pop_front())
+        {
+            if let Some(entry) = self.subjects.get_mut(&subject) {
+                entry.free = false;
             }
-            let flies = |subject| self.subjects.get(subject).is_some_and(|it| it.ask.is_some());
-            let waits = wants > 0 && wants + subjects.len() > self.tuning.ask_wants_max
-                || subjects.iter().any(|subject| blocked.contains(subject) || flies(subject));
-            if waits {
-                blocked.extend(subjects);
-                left.push(waiter);
-            } else {
-                wants += asking.wanted().count();
-                taken.push(waiter);
+            while let Some(waiter) = self.first_in(subject) {
+                if wants >= self.tuning.ask_wants_max {
+                    self.free_lines(shard, &[subject]);
+                    break;
+                }
+                match self.turn_of(at, waiter) {
+                    Turn::Waits => break,
+                    Turn::Over => {
+                        self.step_out(waiter);
+                        self.end_ask(at, waiter, Granted::No);
+                    }
+                    Turn::Goes => {
+                        wants += usize::from(!self.wants_same(taken.last(), waiter));
+                        self.step_out(waiter);
+                        taken.push(waiter);
+                    }
+                }
             }
-        }
-        if let Some(state) = self.state(shard) {
-            state.line.extend(left);
-        }
-        for waiter in over {
-            self.end_ask(at, waiter, Granted::No);
         }
         taken
+    }
+
+    /// The first in a line who has not left it.
+    fn first_in(&mut self, subject: Ticket) -> Option<Waiter> {
+        loop {
+            let waiter = *self.subjects.get(&subject)?.line.front()?;
+            if self.askers.contains_key(&waiter) {
+                return Some(waiter);
+            }
+            self.subjects.get_mut(&subject)?.line.pop_front();
+        }
+    }
+
+    fn turn_of(&mut self, at: At<'_>, waiter: Waiter) -> Turn {
+        let Some(asker) = self.askers.get(&waiter) else { return Turn::Over };
+        let current = |wanted: Wanted| {
+            let cells = at.table.cells(wanted.cell.subject);
+            cells.is_some_and(|cells| cells.current.ticket(wanted.cell.subject) == wanted.cell)
+        };
+        if !asker.asking.as_ref().is_some_and(|asking| asking.wanted().all(current)) {
+            return Turn::Over;
+        }
+        for subject in asker.subjects.clone() {
+            let flies = self.subjects.get(&subject).is_none_or(|entry| entry.ask.is_some());
+            if flies || self.first_in(subject) != Some(waiter) {
+                return Turn::Waits;
+            }
+        }
+        Turn::Goes
+    }
+
+    /// Takes one who is first out of its lines; one who is not is left out when it would be.
+    fn step_out(&mut self, waiter: Waiter) {
+        let Some(asker) = self.askers.get(&waiter) else { return };
+        for subject in &asker.subjects {
+            if let Some(entry) = self.subjects.get_mut(subject) {
+                entry.line.pop_front_if(|first| *first == waiter);
+            }
+        }
+    }
+
+    /// Whether a caller wants what the one before it does: together they are one unit.
+    fn wants_same(&self, before: Option<&Waiter>, waiter: Waiter) -> bool {
+        let asking = |waiter| self.askers.get(waiter).and_then(|asker| asker.asking.as_ref());
+        match (before.and_then(asking), asking(&waiter)) {
+            (Some(before), Some(asking)) => before.wanted().eq(asking.wanted()),
+            _ => false,
+        }
     }
 
     fn send_ask(&mut self, at: At<'_>, shard: Shard, waiters: Vec<Waiter>) {
@@ -206,7 +275,11 @@ impl Region {
                     load.add(waiter, wants);
                 }
                 // Its window has just ended.
-                _ => self.end_ask(at, waiter, Granted::No),
+                _ => {
+                    let subjects = self.askers.get(&waiter).map(|asker| asker.subjects.clone());
+                    self.end_ask(at, waiter, Granted::No);
+                    self.free_lines(shard, &subjects.unwrap_or_default());
+                }
             }
         }
         let Load { cells, items, units, together, .. } = load;
@@ -298,8 +371,8 @@ impl Region {
     pub(super) fn end_ask(&mut self, at: At<'_>, waiter: Waiter, granted: Granted) {
         let Some(asker) = self.askers.remove(&waiter) else { return };
         if let Some(asking) = asker.asking {
-            for subject in subjects_of(&asking) {
-                if let Some(entry) = self.subjects.get_mut(&subject) {
+            for subject in &asker.subjects {
+                if let Some(entry) = self.subjects.get_mut(subject) {
                     entry.askers = entry.askers.saturating_sub(1);
                 }
             }
@@ -309,7 +382,7 @@ impl Region {
                     self.counts.asks_refused += 1;
                     at.table.release(asking);
                 }
-                Granted::Unheard => self.end_unasked(at, asking),
+                Granted::Unheard => self.end_unasked(at, (&asker.subjects, asking)),
             }
         }
         if asker.attended {
@@ -319,13 +392,18 @@ impl Region {
     }
 
     /// No answer: what is claimed is admitted, and the region is not asked again for a moment.
-    fn end_unasked(&mut self, at: At<'_>, asking: Asking) {
-        self.counts.asks_unheard += 1;
-        for subject in subjects_of(&asking) {
-            if let Some(cells) = at.table.cells(subject) {
+    fn end_unasked(&mut self, at: At<'_>, (subjects, asking): (&[Ticket], Asking)) {
+        for subject in subjects {
+            if let Some(cells) = at.table.cells(*subject) {
                 cells.retry_no_sooner(at.ms().saturating_add(self.tuning.ask_retry_ms));
             }
         }
+        self.admit_unheard(at, asking);
+    }
+
+    /// Nobody knows whether the store counts it: it is admitted, so that it is never less here.
+    fn admit_unheard(&mut self, at: At<'_>, asking: Asking) {
+        self.counts.asks_unheard += 1;
         if planted::is(Planted::ForgetUnheard) {
             at.table.release(asking);
         } else {
@@ -354,9 +432,12 @@ impl Region {
     }
 }
 
-/// The subjects that something is asked of.
-fn subjects_of(asking: &Asking) -> BTreeSet<Ticket> {
-    asking.wanted().map(|wanted| wanted.cell.subject).collect()
+/// The subjects that something is asked of, each once.
+fn subjects_of(asking: &Asking) -> Vec<Ticket> {
+    let mut subjects: Vec<Ticket> = asking.wanted().map(|wanted| wanted.cell.subject).collect();
+    subjects.sort_unstable();
+    subjects.dedup();
+    subjects
 }
 
 /// What one ask carries.

@@ -24,8 +24,8 @@ pub(super) struct ShardState {
     /// Subjects that callers wait for, and that go with the next read.
     pub(super) asked: VecDeque<Ticket>,
     pub(super) asks_in_flight: usize,
-    /// Callers that have claimed something, in the order in which they came.
-    pub(super) line: VecDeque<Waiter>,
+    /// Subjects whose lines may move.
+    pub(super) free: VecDeque<Ticket>,
     pub(super) replays_in_flight: usize,
     /// Subjects that are due and go with the next replays.
     pub(super) ready: VecDeque<Ticket>,
@@ -63,8 +63,12 @@ pub(super) struct Entry {
     pub(super) refresh: Option<CallId>,
     /// The ask under way. Nothing else is sent meanwhile, or it would be out of date.
     pub(super) ask: Option<CallId>,
-    /// Callers that have claimed something of it.
+    /// Callers that have claimed something of it, and whose wait has not ended.
     pub(super) askers: u32,
+    /// Those of them who stand in line, in the order in which they came; some have left.
+    pub(super) line: VecDeque<Waiter>,
+    /// It is among those whose lines may move.
+    pub(super) free: bool,
     /// Who waits for it.
     pub(super) waiters: Vec<Waiter>,
     /// Who came too late for it.
@@ -129,7 +133,7 @@ impl ShardState {
             refreshes_in_flight: 0,
             asked: VecDeque::new(),
             asks_in_flight: 0,
-            line: VecDeque::new(),
+            free: VecDeque::new(),
             replays_in_flight: 0,
             ready: VecDeque::new(),
             replayed_ms: None,

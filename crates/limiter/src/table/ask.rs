@@ -82,7 +82,6 @@ impl Table {
             let verdict = ledger.claim(spot.era, terms, now);
             let answer = self.conclude(spot, request, verdict, now);
             return answer.map_or(Step::Again, |answer| {
-                self.counters.mine().count(|all| &all.admitted_unheard);
                 Step::Done(Decision::Answered(answer.into_degraded()))
             });
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::{Cost, Limit, Part, Request, RequestError, Subject, Window};
+use crate::{Consistency, Cost, Limit, Part, Request, RequestError, Subject, Window};
 
 /// The workspace of rules that name none.
 const WORKSPACE: &str = "default";
@@ -34,6 +34,7 @@ pub struct Rule {
     limit: Limit,
     window: Window,
     cost: Cost,
+    consistency: Consistency,
 }
 
 /// What is wrong with a rule: see [`Rule::with_cost`].
@@ -70,6 +71,7 @@ impl Rule {
             limit: Limit::new(limit),
             window: Window::from_millis(window_ms).map_err(RuleError::Window)?,
             cost: Cost::ONE,
+            consistency: Consistency::default(),
         })
     }
 
@@ -94,6 +96,23 @@ impl Rule {
         Ok(self)
     }
 
+    /// How sure an admission has to be, where several processes share a limit.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidegate::{Consistency, tower::Rule};
+    ///
+    /// let logins = Rule::new("logins", 5, Duration::from_secs(60))?;
+    /// let logins = logins.with_consistency(Consistency::Bounded);
+    /// # let _ = logins;
+    /// # Ok::<(), tidegate::tower::RuleError>(())
+    /// ```
+    #[must_use]
+    pub const fn with_consistency(mut self, consistency: Consistency) -> Self {
+        self.consistency = consistency;
+        self
+    }
+
     /// Counts in this workspace instead of in `default`: for several customers that must not share
     /// anything, memory included.
     ///
@@ -112,7 +131,8 @@ impl Rule {
     pub(super) fn request<'a>(&'a self, identifier: &'a str) -> Result<Request<'a>, RequestError> {
         let (workspace, namespace) = (Part::new(&self.workspace)?, Part::new(&self.namespace)?);
         let subject = Subject::new(workspace, namespace, Part::new(identifier)?, self.window);
-        Ok(Request::new(subject, self.limit, self.cost))
+        let request = Request::new(subject, self.limit, self.cost);
+        Ok(request.with_consistency(self.consistency))
     }
 
     pub(super) const fn window(&self) -> Window {

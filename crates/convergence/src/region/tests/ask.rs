@@ -102,6 +102,60 @@ fn those_who_come_meanwhile_go_together() {
 }
 
 #[test]
+fn a_long_line_goes_in_parts() {
+    let mut world = World::new();
+    let mut a = acquainted(&mut world, 1);
+    let costs: Vec<u64> = (0..300).map(|n| 1 + n % 2).collect();
+    for cost in &costs {
+        a.ask(&bounded("i", 1_000, *cost), world.now);
+    }
+    let mut asks = Vec::new();
+    while asks.len() < 10 {
+        a.take_effects();
+        let calls = a.take_calls();
+        if calls.is_empty() {
+            break;
+        }
+        for (id, call) in calls {
+            asks.push(call.ask.as_ref().map_or(0, |ask| ask.units.len()));
+            let reply = world.store.call(&call, world.now.monotonic_ms());
+            a.region.replied(&a.table, id, Ok(reply), world.now);
+        }
+    }
+    assert_eq!(asks, [1, 128, 128, 43]);
+    assert_eq!(a.grants(), vec![Granted::Yes; 300]);
+    assert_eq!(world.sum(&a, &bounded("i", 1_000, 1)), 450);
+}
+
+/// Two batches over the same subjects, and singles around them: nobody waits for ever.
+#[test]
+fn batches_stand_in_all_their_lines() {
+    let mut world = World::new();
+    let mut a = acquainted(&mut world, 1);
+    let (x, y) = (bounded("x", 100, 1), bounded("y", 100, 1));
+    let batch = |a: &mut Process, items: &[Request<'_>]| {
+        let batch = Batch::new(items).unwrap();
+        let BatchDecision::Ask(asking) = a.table.decide_all_or_refresh(&batch, world.now) else {
+            panic!("all are cold");
+        };
+        assert!(matches!(a.region.ask(&a.table, asking, world.now), Asked::Wait(_)));
+    };
+    a.ask(&x, world.now);
+    batch(&mut a, &[x, y]);
+    a.ask(&y, world.now);
+    batch(&mut a, &[y, x]);
+    a.ask(&x, world.now);
+    a.take_effects();
+    let asked = a.take_calls();
+    assert_eq!(asked.len(), 1, "y waits for the batch, which waits for x");
+    let reply = world.store.call(&asked[0].1, world.now.monotonic_ms());
+    a.region.replied(&a.table, asked[0].0, Ok(reply), world.now);
+    world.answer_all(&mut a);
+    assert_eq!(a.grants(), [Granted::Yes; 5]);
+    assert_eq!((world.sum(&a, &x), world.sum(&a, &y)), (4, 3));
+}
+
+#[test]
 fn no_answer_admits_and_is_never_counted_twice() {
     let mut world = World::new();
     let mut a = acquainted(&mut world, 1);
