@@ -40,8 +40,6 @@ counters! {
     admitted_local,
     /// Requests admitted because the region granted them.
     admitted_granted,
-    /// Requests that the region should have granted and that were admitted without its answer.
-    admitted_unheard,
     /// Requests denied by their limit, on the view of this process.
     denied_local,
     /// Requests denied only because batches in flight had reserved the room.

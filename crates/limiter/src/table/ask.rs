@@ -146,7 +146,7 @@ impl Table {
     pub fn answer_asked(&self, request: &Request<'_>, asked: AskedFor, now: Now) -> Answer {
         self.counters.mine().count(|all| match asked {
             AskedFor::Granted => &all.admitted_granted,
-            AskedFor::Unheard => &all.admitted_unheard,
+            AskedFor::Unheard => &all.admitted_local,
         });
         self.answer_committed(request, asked, 0, now)
     }
@@ -159,7 +159,7 @@ impl Table {
         counters.count_many(
             |all| match asked {
                 AskedFor::Granted => &all.admitted_granted,
-                AskedFor::Unheard => &all.admitted_unheard,
+                AskedFor::Unheard => &all.admitted_local,
             },
             requests.len() as u64,
         );

@@ -80,7 +80,7 @@ fn a_cold_subject_is_asked_for() {
     assert_eq!((answer.consistency(), answer.degraded()), (Consistency::Bounded, false));
     let unheard = table.answer_asked(&one, AskedFor::Unheard, now(0));
     assert_eq!((unheard.consistency(), unheard.degraded()), (Consistency::Fast, true));
-    assert_eq!((table.counts().admitted_granted, table.counts().admitted_unheard), (1, 1));
+    assert_eq!((table.counts().admitted_granted, table.counts().admitted_local), (1, 1));
 }
 
 #[test]
