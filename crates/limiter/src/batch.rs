@@ -211,10 +211,9 @@ impl<'a, 'r> Item<'a, 'r> {
             return reason;
         }
         self.credit_part = table.credit_part();
-        let Seen::Fits(mut look) = self.seen else { return None };
-        // As if the earlier items had been taken.
+        let Seen::Fits(look) = self.seen else { return None };
+        // As if the earlier items had been taken, as the look is.
         let seen = spot.ledger.claimed_with(look.place.turn, self.earlier);
-        look.used = look.used.saturating_sub(self.earlier);
         let lends = |part| spot.ledger.lends(&look, seen, Terms::of(self.request), part);
         (!self.credit_part.is_some_and(lends)).then_some(Reason::Credit)
     }

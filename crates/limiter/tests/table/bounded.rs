@@ -113,6 +113,41 @@ fn credit_is_a_share_of_the_room() {
 }
 
 #[test]
+fn nothing_is_lent_before_the_fleet_is_known() {
+    let table = table();
+    let one = bounded("i", 800, 1);
+    table.commit(asking(table.decide_or_refresh(&one, now(0))));
+    let cell = table.cell(one.subject(), START_MS / WINDOW_MS).unwrap();
+    cell.acknowledge(1);
+    cell.mark_fresh_until_ms(now(5_000).monotonic_ms());
+    table.release(asking(table.decide_or_refresh(&one, now(0))));
+}
+
+#[test]
+fn duplicates_in_a_batch_share_a_credit() {
+    let table = table();
+    let one = bounded("i", 81, 1);
+    granted(&table, &one);
+    hear(&table, &one, (1, 1));
+    // An eighth of 80 is 10; once 8 are taken, an eighth of 72 is 9.
+    let items = [bounded("i", 81, 8), bounded("i", 81, 2)];
+    match table.decide_all_or_refresh(&Batch::new(&items).unwrap(), now(0)) {
+        BatchDecision::Ask(waits) => {
+            assert_eq!(wanted(&waits), [(2, 81)], "the first is on credit");
+            table.release(waits);
+        }
+        other => panic!("{other:?}"),
+    }
+    let items = [bounded("i", 81, 7), bounded("i", 81, 1)];
+    let BatchDecision::Answered(answer) =
+        table.decide_all_or_refresh(&Batch::new(&items).unwrap(), now(0))
+    else {
+        panic!("7 of 80, and 8 of 73");
+    };
+    assert!(answer.admitted());
+}
+
+#[test]
 fn a_small_limit_always_asks() {
     let table = table();
     let one = bounded("i", 10, 1);
