@@ -150,8 +150,8 @@ impl Tally {
     }
 
     fn shift(&mut self, want: &Want, change: fn(u64, u64) -> u64) {
-        let both = [self.used.get_mut(want.cell), self.granted.get_mut(want.cell)];
-        for count in both.into_iter().flatten() {
+        let counts = [self.used.get_mut(want.cell), self.granted.get_mut(want.cell)];
+        for count in counts.into_iter().flatten() {
             *count = change(*count, want.cost);
         }
     }

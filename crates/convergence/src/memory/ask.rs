@@ -12,8 +12,19 @@ use super::{MemoryRegion, ShardMemory};
 pub(super) struct Answered {
     operation: u64,
     /// To the units that name the cell first, in their order.
-    grants: Vec<u32>,
+    grants: Vec<Grant>,
     pub(super) expires_ms: u64,
+}
+
+impl Answered {
+    /// What was answered to the unit in that place. If it never wanted so much, the operation was
+    /// another process's with the same name.
+    fn again(&self, place: usize, unit: &Unit) -> Grant {
+        match self.grants.get(place) {
+            Some(Grant::Granted(count)) if *count <= unit.count => Grant::Granted(*count),
+            _ => Grant::Conflict,
+        }
+    }
 }
 
 impl MemoryRegion {
@@ -46,7 +57,7 @@ impl ShardMemory {
             ask.cells.iter().map(|cell| self.answered(cell, now_ms)).collect();
         let mut tally = Tally::new(&ask.cells, &replies);
         // What is answered anew, by the first cell of each unit.
-        let mut anew: Vec<Vec<u32>> = vec![Vec::new(); ask.cells.len()];
+        let mut anew: Vec<Vec<Grant>> = vec![Vec::new(); ask.cells.len()];
         let mut grants = Vec::new();
         for unit in &ask.units {
             let first = unit.wants.first().map_or(0, |want| want.cell);
@@ -54,15 +65,12 @@ impl ShardMemory {
             let again = known.get(first).and_then(Option::as_ref);
             let again = again.filter(|known| known.operation == ask.operation);
             let grant = match again {
-                Some(known) => {
-                    known.grants.get(place).copied().map_or(Grant::Conflict, Grant::Granted)
-                }
+                Some(known) => known.again(place, unit),
                 None if is_late(ask, unit, &known, &replies) => Grant::Conflict,
                 None => Grant::Granted(tally.grant(unit)),
             };
-            let count = if let Grant::Granted(count) = grant { count } else { 0 };
             if let Some(anew) = anew.get_mut(first) {
-                anew.push(count);
+                anew.push(grant);
             }
             grants.push(grant);
         }
