@@ -1,21 +1,24 @@
 //! A region in Redis or Valkey: one server, one that Sentinels watch, or a cluster.
 //!
 //! Promises: the replies are those of [`MemoryRegion`](crate::MemoryRegion); a call is one round
-//! trip, whatever it carries; a record that is refused does not harm its neighbours; every key has
-//! a time to live from its first write on, and holds no text of a user; nothing is sent twice
-//! unless the server said that it did not execute it. The store comes back by itself.
-//! Refuses: totals of 2^53 and above, which Lua cannot count exactly: their reply is `None`; steps
-//! of posts are cut to that. More than 1,000 posts are not taken at once.
+//! trip, whatever it carries; a record or an ask that is refused does not harm its neighbours; an
+//! ask that fails is not answered in part; every key has a time to live from its first write on,
+//! and holds no text of a user; nothing is sent twice unless the server said that it did not
+//! execute it. The store comes back by itself.
+//! Refuses: totals of 2^53 and above, which Lua cannot count exactly, and asks with such numbers,
+//! with more than 256 cells or 2,048 costs: their reply is `None`; steps of posts are cut to that.
+//! More than 1,000 posts are not taken at once.
 //! Fails: at once with `Unreachable` while there is no connection, with `Refused` when the server
 //! says no to everything, and with `Timeout` after two seconds without an answer. The caller keeps
 //! the time; its time-out is much shorter.
 //!
 //! # Keys
 //!
-//! `tg:1:{<shard>}:<digest>:<sequence>` is a cell, `tg:1:{<shard>}:token` the shard's token. One
-//! server is one shard; a cluster has 64, each in one slot. The board has a slot of its own:
-//! `tg:1:{board}:posts`, `due`, `leader` and `region`. `tg:1:{<shard>}:once:<digest>` is a call
-//! that is to be answered once.
+//! `tg:1:{<shard>}:<digest>:<sequence>` is a cell, the same with `:<component>` what was answered
+//! to an ask, `tg:1:{<shard>}:token` the shard's token and `tg:1:{<shard>}:present` who is
+//! present. One server is one shard; a cluster has 64, each in one slot. The board has a slot of
+//! its own: `tg:1:{board}:posts`, `due`, `leader` and `region`. `tg:1:{<shard>}:once:<digest>` is
+//! a call that is to be answered once.
 //!
 //! # The user
 //!
@@ -35,11 +38,12 @@ macro_rules! acl {
     () => {
         "resetchannels -@all +evalsha +script|load +info +cluster|slots \
          +get +set +pexpire +hmget +hget +hset +hincrby +hlen \
-         +time +mget +hrandfield +hdel"
+         +time +mget +hrandfield +hdel +zadd +zremrangebyscore +zcard"
     };
 }
 use acl;
 
+mod ask;
 mod board;
 mod check;
 mod cluster;
@@ -50,6 +54,7 @@ mod jitter;
 mod link;
 mod once;
 mod open;
+mod present;
 mod script;
 mod sentinel;
 mod work;

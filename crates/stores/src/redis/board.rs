@@ -7,7 +7,7 @@ use tidegate_convergence::{
 use tidegate_limiter::Digest;
 
 use super::execution::Execution;
-use super::script::{LIFE_MAX_MS, TOTAL_MAX, number};
+use super::script::{self, LIFE_MAX_MS, TOTAL_MAX, number};
 
 /// The script itself. Its head says what it takes and returns.
 const BOARD: &str = include_str!("board.lua");
@@ -50,9 +50,7 @@ impl BoardScript {
 
     /// The command that makes a server know the script.
     pub(super) fn load() -> Cmd {
-        let mut command = redis::cmd("SCRIPT");
-        command.arg("LOAD").arg(BOARD);
-        command
+        script::load(BOARD)
     }
 
     /// The command for a call.

@@ -9,7 +9,8 @@ use tidegate_limiter::Digest;
 use super::board::{self, BoardScript, Lives};
 use super::info::Info;
 use super::link::Link;
-use super::script::{Answer, Common, Script, TOTAL_MAX, Tag};
+use super::present;
+use super::script::{Answer, Code, Common, Script, TOTAL_MAX, Tag};
 use super::{RedisStore, Route};
 
 /// The oldest version we support, because it still gets repairs somewhere; also the first that has
@@ -131,10 +132,10 @@ impl RedisStore {
     pub async fn agrees_on(&self, fingerprint: [u8; 16]) -> Result<bool, StoreError> {
         let (tag, proposal) = (Tag::Shard(Shard(0)), Token(u128::from_be_bytes(fingerprint)));
         let link = self.route.link(tag).await?;
-        let mut command = self.script.run_on(&[format!("{}secret", self.script.start(tag))]);
+        let mut command = self.script.run_on(Code::Record, &[self.script.start(tag) + "secret"]);
         command.arg(&fingerprint).arg(&[SECRET_LIFE_MS, 1]);
         let mut commands = Pipeline::new();
-        commands.add_command(Script::load());
+        commands.add_command(Code::Record.load());
         commands.add_command(command);
         let answered = link.ask(commands).await?;
         match answered.values.get(1).and_then(Answer::read) {
@@ -179,10 +180,14 @@ impl RedisStore {
         for section in ["server", "replication", "memory"] {
             commands.cmd("INFO").arg(section);
         }
-        commands.add_command(Script::load());
+        let start = self.script.start(tag);
+        // An ask needs no right that these do not.
+        commands.add_command(Code::Record.load());
         commands.add_command(self.script.probe(&common));
         commands.add_command(BoardScript::load());
-        commands.add_command(probe_board(&self.script.start(tag)));
+        commands.add_command(probe_board(&start));
+        commands.add_command(Code::Present.load());
+        commands.add_command(self.script.present_on(&(start + "check:present"), 0, CHECK_LIFE_MS));
         let answered = link.ask(commands).await?;
         let (about, tried) = answered.values.split_at_checked(3).unwrap_or_default();
         let parts: Option<Vec<Info>> = about.iter().map(Info::read).collect();
@@ -217,7 +222,7 @@ impl Script {
         if let Some(token) = keys.first_mut() {
             *token = format!("{start}check:token");
         }
-        let mut command = self.run_on(&keys);
+        let mut command = self.run_on(Code::Record, &keys);
         command.arg(&common.proposal.0.to_be_bytes()).arg(common.token_life_ms).arg(1);
         for component in [[0_u8; 24], [1; 24]] {
             command.arg(&component).arg(CHECK_LIFE_MS).arg(TOTAL_MAX).arg(0);
@@ -271,7 +276,9 @@ fn warnings(node: &NodeReport, expected: bool, tried: &[Value]) -> Vec<Warning> 
     let why = tried.iter().find_map(refusal);
     let strange = !matches!(
         tried,
-        [_, answer, _, board] if Answer::read(answer).is_some() && board::read(board).is_some()
+        [_, answer, _, board, _, present] if Answer::read(answer).is_some()
+            && board::read(board).is_some()
+            && present::read(present).is_some()
     );
     if why.is_some() || strange {
         let why = why.unwrap_or_else(|| "the script gave a strange answer".to_owned());

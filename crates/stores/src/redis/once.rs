@@ -6,7 +6,7 @@ use tidegate_limiter::Digest;
 
 use super::RedisStore;
 use super::execution::Execution;
-use super::script::{LIFE_MAX_MS, Tag, hex};
+use super::script::{self, LIFE_MAX_MS, Tag, hex};
 
 /// The script itself. Its head says what it takes and returns.
 const ONCE: &str = include_str!("once.lua");
@@ -49,9 +49,7 @@ impl OnceScript {
 
     /// The command that makes a server know the script.
     fn load() -> Cmd {
-        let mut command = redis::cmd("SCRIPT");
-        command.arg("LOAD").arg(ONCE);
-        command
+        script::load(ONCE)
     }
 
     fn run(&self, verb: &str, key: &str, call: &OnceCall, life_ms: u64) -> Cmd {

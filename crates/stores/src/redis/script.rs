@@ -1,12 +1,10 @@
-//! The script of records: how they become a command, and an answer replies.
+//! The scripts of a shard, and that of records: how they become a command, and an answer replies.
 
 use std::fmt::{self, Write};
 
 use redis::{Cmd, ServerError, Value};
 use tidegate_convergence::{CellReply, Record, Reply, Shard, Token};
 
-/// The script itself. Its head says what it takes and returns.
-const RECORD: &str = include_str!("record.lua");
 /// The version of the keys: another meaning of what they hold would be another number.
 const KEY_VERSION: u8 = 1;
 /// A day: much longer than any pause between two calls that identify, so that the token of a shard
@@ -41,11 +39,48 @@ impl fmt::Display for Tag {
     }
 }
 
-/// The script and the names of its keys.
+/// What a shard executes. The head of each says what it takes and returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Code {
+    Record,
+    Ask,
+    Present,
+}
+
+impl Code {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Record => include_str!("record.lua"),
+            Self::Ask => include_str!("ask.lua"),
+            Self::Present => include_str!("present.lua"),
+        }
+    }
+
+    /// The command that makes a server know the script.
+    pub(super) fn load(self) -> Cmd {
+        load(self.text())
+    }
+
+    /// The name by which a server knows it.
+    fn sha1(self) -> String {
+        redis::Script::new(self.text()).get_hash().to_owned()
+    }
+}
+
+/// The command that makes a server know a script.
+pub(super) fn load(text: &str) -> Cmd {
+    let mut command = redis::cmd("SCRIPT");
+    command.arg("LOAD").arg(text);
+    command
+}
+
+/// The scripts of a shard and the names of their keys.
 #[derive(Debug)]
 pub(super) struct Script {
     prefix: String,
-    sha1: String,
+    record: String,
+    ask: String,
+    present: String,
 }
 
 /// What one execution of the script answered.
@@ -85,15 +120,8 @@ pub(super) struct Common {
 
 impl Script {
     pub(super) fn new(prefix: &str) -> Self {
-        let sha1 = redis::Script::new(RECORD).get_hash().to_owned();
-        Self { prefix: prefix.to_owned(), sha1 }
-    }
-
-    /// The command that makes a server know the script.
-    pub(super) fn load() -> Cmd {
-        let mut command = redis::cmd("SCRIPT");
-        command.arg("LOAD").arg(RECORD);
-        command
+        let [record, ask, present] = [Code::Record, Code::Ask, Code::Present].map(Code::sha1);
+        Self { prefix: prefix.to_owned(), record, ask, present }
     }
 
     /// The command for up to [`RECORDS_MAX`] records; without any it asks only for the token.
@@ -103,34 +131,25 @@ impl Script {
     {
         let start = self.start(common.tag);
         let mut keys = vec![format!("{start}token")];
-        for record in records.clone() {
-            let digest = hex(record.subject.as_bytes());
-            // Sequence 0 has none before it: this is itself then.
-            for sequence in [record.sequence, record.sequence.saturating_sub(1)] {
-                keys.push(format!("{start}{digest}:{sequence}"));
-            }
-        }
-        let mut command = self.run_on(&keys);
+        keys.extend(records.clone().flat_map(|record| cells(&start, record)));
+        let mut command = self.run_on(Code::Record, &keys);
         command.arg(&common.proposal.0.to_be_bytes());
         command.arg(common.token_life_ms).arg(u64::from(common.renew));
         for record in records {
-            let mut component = [0; 24];
-            let incarnation = record.component.incarnation.to_be_bytes().into_iter();
-            let name = incarnation.chain(record.component.life.to_be_bytes());
-            component.iter_mut().zip(name).for_each(|(to, from)| *to = from);
-            // A life of 0 would delete what was just written.
-            let life_ms = record.life_ms().clamp(1, LIFE_MAX_MS);
-            // Only reads the cell that is named twice.
-            let previous = if record.sequence == 0 { 0 } else { record.previous_total };
-            command.arg(&component).arg(life_ms).arg(record.total).arg(previous);
+            push(&mut command, record);
         }
         command
     }
 
     /// The beginning of an execution: the script and its keys.
-    pub(super) fn run_on(&self, keys: &[String]) -> Cmd {
+    pub(super) fn run_on(&self, code: Code, keys: &[String]) -> Cmd {
+        let sha1 = match code {
+            Code::Record => &self.record,
+            Code::Ask => &self.ask,
+            Code::Present => &self.present,
+        };
         let mut command = redis::cmd("EVALSHA");
-        command.arg(&self.sha1).arg(keys.len()).arg(keys);
+        command.arg(sha1).arg(keys.len()).arg(keys);
         command
     }
 
@@ -140,13 +159,38 @@ impl Script {
     }
 }
 
+/// The names of the current and of the previous cell.
+pub(super) fn cells(start: &str, record: &Record) -> [String; 2] {
+    let digest = hex(record.subject.as_bytes());
+    // Sequence 0 has none before it: this is itself then.
+    [record.sequence, record.sequence.saturating_sub(1)]
+        .map(|sequence| format!("{start}{digest}:{sequence}"))
+}
+
+/// The name of the field of a component.
+pub(super) fn field(record: &Record) -> [u8; 24] {
+    let mut field = [0; 24];
+    let incarnation = record.component.incarnation.to_be_bytes().into_iter();
+    let name = incarnation.chain(record.component.life.to_be_bytes());
+    field.iter_mut().zip(name).for_each(|(to, from)| *to = from);
+    field
+}
+
+/// What a script is told of a record: whose it is, the life of a cell, and both totals.
+pub(super) fn push(command: &mut Cmd, record: &Record) {
+    // A life of 0 would delete what was just written.
+    let life_ms = record.life_ms().clamp(1, LIFE_MAX_MS);
+    // Only reads the cell that is named twice.
+    let previous = if record.sequence == 0 { 0 } else { record.previous_total };
+    command.arg(&field(record)).arg(life_ms).arg(record.total).arg(previous);
+}
+
 impl Answer {
     /// Reads the answer to an execution; `None` if it is not one.
     pub(super) fn read(value: &Value) -> Option<Self> {
         let Value::Array(items) = value else { return None };
         let (token, mut rest) = items.split_first()?;
-        let Value::BulkString(token) = token else { return None };
-        let token = Token(u128::from_be_bytes(token.as_slice().try_into().ok()?));
+        let token = read_token(token)?;
         let mut records = Vec::new();
         while !rest.is_empty() {
             records.push(match rest {
@@ -154,7 +198,7 @@ impl Answer {
                     rest = others;
                     Err(why.clone())
                 }
-                _ => Ok(Held { current: cell(&mut rest)?, previous: cell(&mut rest)? }),
+                _ => Ok(Held::read(&mut rest)?),
             });
         }
         Some(Self { token, records })
@@ -162,6 +206,11 @@ impl Answer {
 }
 
 impl Held {
+    /// Takes both cells off the front.
+    pub(super) fn read(values: &mut &[Value]) -> Option<Self> {
+        Some(Self { current: cell(values)?, previous: cell(values)? })
+    }
+
     /// The reply to the record of which this is held.
     pub(super) fn reply(self, record: &Record) -> Reply {
         let previous = match record.sequence {
@@ -194,6 +243,12 @@ fn cell(values: &mut &[Value]) -> Option<HeldCell> {
         }
         _ => None,
     }
+}
+
+/// The token at the front of an answer.
+pub(super) fn read_token(value: &Value) -> Option<Token> {
+    let Value::BulkString(token) = value else { return None };
+    Some(Token(u128::from_be_bytes(token.as_slice().try_into().ok()?)))
 }
 
 /// A count, whether it came as a number or as text.

@@ -3,6 +3,10 @@
 //! Every test starts its own; what they need comes with `cargo xtask setup`.
 
 #[cfg(test)]
+mod ask;
+#[cfg(test)]
+mod ask_model;
+#[cfg(test)]
 mod board;
 #[cfg(test)]
 mod lifecycle;

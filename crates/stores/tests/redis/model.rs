@@ -12,7 +12,7 @@ use tidegate_lab::{RedisServer, Value};
 use tidegate_stores::RedisStore;
 use tokio::runtime::Runtime;
 
-use crate::support::{WINDOW_MS, call, eventually, record, send, store, subject};
+use crate::support::{WINDOW_MS, call, cell_key as key, eventually, record, send, store, subject};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -59,11 +59,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Step::ForgetScript),
     ];
     proptest::collection::vec(step, 1..25)
-}
-
-fn key(number: u32, sequence: u64) -> String {
-    let digest: String = subject(number).as_bytes().iter().map(|b| format!("{b:02x}")).collect();
-    format!("tg:1:{{0}}:{digest}:{sequence}")
 }
 
 struct World {

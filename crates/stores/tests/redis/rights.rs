@@ -1,10 +1,13 @@
 //! The least a user needs, and what an operator is told.
 
-use tidegate_convergence::{BoardCall, RegionalStore, ShardCall, StoreError};
+use tidegate_convergence::{BoardCall, Grant, Record, RegionalStore, ShardCall, StoreError};
 use tidegate_lab::{Proxy, RedisOptions, RedisServer};
 use tidegate_stores::redis::{ACL, Claimed, Warning};
 
-use crate::support::{ask, call, eventually, leading, once, post, record, send, store};
+use crate::support::{
+    ask, ask_cell, asking, call, eventually, leading, once, post, record, send, store, subject,
+    unit,
+};
 
 fn restricted(rights: &str) -> RedisServer {
     let users =
@@ -22,9 +25,17 @@ async fn the_documented_user_can_do_all_we_do_and_nothing_else() {
     let store = store(&url(&server));
     let report = store.check().await.unwrap();
     assert_eq!(report.warnings, []);
+    let first = store.call(&call(vec![])).await.unwrap().token;
     for total in 1..=3 {
         server.command(&["SCRIPT", "FLUSH"]).unwrap();
         assert_eq!(send(&store, record(1, total)).await.unwrap().current.sum, total);
+        // Recorded and granted, into a new cell and into one that is there, and present.
+        let record = Record { subject: subject(7), ..record(1, total - 1) };
+        let (cells, units) = (vec![ask_cell(record)], vec![unit(&[(0, 1)], 10, 1)]);
+        let asks = asking(first, total, cells, units);
+        let reply = store.call(&ShardCall { present: Some(1), ..asks }).await.unwrap();
+        assert_eq!(reply.asked.unwrap().grants, [Grant::Granted(1)]);
+        assert_eq!(reply.present, Some(1));
         // Led, taken in part, taken whole, given up.
         let posts = vec![post(1, total), post(2, total)];
         let take_max = 1;
@@ -76,6 +87,9 @@ async fn a_user_who_may_not_write_is_told_so() {
         "mget",
         "hrandfield",
         "hdel",
+        "zadd",
+        "zremrangebyscore",
+        "zcard",
     ] {
         let rights: Vec<&str> =
             ACL.split_whitespace().filter(|has| has.trim_start_matches('+') != right).collect();

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tidegate_convergence::{
-    BoardCall, BoardReply, Component, Post, Record, RegionalStore, Reply, Shard, ShardCall,
-    ShardReply, StoreError, Token,
+    Ask, AskCell, BoardCall, BoardReply, Component, Post, Record, RegionalStore, Reply, Shard,
+    ShardCall, ShardReply, StoreError, Token, Unit, Want,
 };
 use tidegate_lab::DEADLINE;
 use tidegate_limiter::{Digest, FleetSecret, Part, Subject, Window};
@@ -23,6 +23,12 @@ pub(crate) fn subject(number: u32) -> Digest {
     let window = Window::from_millis(WINDOW_MS).unwrap();
     let subject = Subject::new(part("w"), part("n"), Part::new(&identifier).unwrap(), window);
     Digest::of(&subject, &FleetSecret::default())
+}
+
+/// The name of a cell of that subject.
+pub(crate) fn cell_key(number: u32, sequence: u64) -> String {
+    let digest: String = subject(number).as_bytes().iter().map(|b| format!("{b:02x}")).collect();
+    format!("tg:1:{{0}}:{digest}:{sequence}")
 }
 
 /// A record of subject 0, sequence 7, whose previous total is 0.
@@ -72,6 +78,28 @@ pub(crate) async fn eventually<T>(what: &str, mut condition: impl AsyncFnMut() -
 /// Calls until it succeeds, each time as a caller with a time-out does.
 pub(crate) async fn call_until_answered(store: &RedisStore, records: &[Record]) -> ShardReply {
     eventually("the store answers", async || call_in_time(store, records).await).await
+}
+
+/// A call that only asks.
+pub(crate) fn asking(
+    token: Token,
+    operation: u64,
+    cells: Vec<AskCell>,
+    units: Vec<Unit>,
+) -> ShardCall {
+    let ask = Ask { operation, token, cells, units };
+    ShardCall { identify: false, ask: Some(ask), ..call(vec![]) }
+}
+
+/// The cell of a record, of which no more is known, at the end of its window.
+pub(crate) const fn ask_cell(record: Record) -> AskCell {
+    AskCell { record, known: 0, known_previous: 0, foreign_previous: 0, rest_ms: 0 }
+}
+
+/// Costs of some cells, all under one limit, so many times.
+pub(crate) fn unit(costs: &[(usize, u64)], head: u64, count: u32) -> Unit {
+    let wants = costs.iter().map(|(cell, cost)| Want { cell: *cell, cost: *cost, head }).collect();
+    Unit { wants, count }
 }
 
 /// The name of a key of the board.

@@ -217,7 +217,7 @@ async fn a_shard_that_moved_is_followed_at_once() {
 }
 
 /// Moves a slot and its keys to the other of two nodes.
-fn move_slot(nodes: &[RedisServer], from: usize, slot: u16) {
+pub(crate) fn move_slot(nodes: &[RedisServer], from: usize, slot: u16) {
     let (old, new) = (&nodes[from], &nodes[1 - from]);
     let name = |node: &RedisServer| node.command(&["CLUSTER", "MYID"]).unwrap().text();
     let (old_name, new_name, slot) = (name(old), name(new), slot.to_string());
