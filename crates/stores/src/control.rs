@@ -41,23 +41,29 @@ pub(crate) use statements::MYSQL;
 pub(crate) use statements::SQLITE;
 
 /// Most workspaces: each is a customer, and every node keeps all of them in memory.
+/// [`ControlError`] has an example of a cap.
 pub const WORKSPACES_MAX: u64 = 10_000;
-/// Most keys of a workspace, revoked ones too: their rows stay.
+/// Most keys of a workspace, revoked ones too: their rows stay. [`ControlError`] has an example of
+/// a cap.
 pub const KEYS_MAX: u64 = 10_000;
 /// Most namespaces of a workspace, deleted ones too. They come to be by being asked for, so one
-/// caller with a bad loop must not fill every node's memory.
+/// caller with a bad loop must not fill every node's memory. [`ControlError`] has an example of a
+/// cap.
 pub const NAMESPACES_MAX: u64 = 10_000;
 /// Most overrides of a namespace, deleted ones too: tens of megabytes in every node.
+/// [`ControlError`] has an example of a cap.
 pub const OVERRIDES_MAX: u64 = 100_000;
-/// Longest id, and longest name of an actor, in bytes. Ours have 13.
+/// Longest id, and longest name of an actor, in bytes. Ours have 13. [`Change`] has an example of
+/// what is too long.
 pub const ID_BYTES_MAX: usize = 64;
-/// Longest name and longest pattern, in bytes: 512 characters of four. A database can still have
-/// an index over it.
+/// Longest name and longest pattern, in bytes: 512 characters of four. A database can still have an
+/// index over it. [`Change`] has an example of what is too long.
 pub const NAME_BYTES_MAX: usize = 2_048;
 /// Most bytes of all permissions of a key: hundreds of them, and a row that is read at once.
+/// [`Change`] has an example of what is too long.
 pub const PERMISSIONS_BYTES_MAX: usize = 16_384;
 /// Most namespaces that one change adds: more than a batch can name, and few enough for a database
-/// on another continent to write before the caller gives up.
+/// on another continent to write before the caller gives up. [`Change`] has an example.
 pub const NAMESPACES_AT_ONCE_MAX: usize = 128;
 
 const _: () = assert!(NAMESPACES_AT_ONCE_MAX as u64 <= NAMESPACES_MAX);
@@ -65,9 +71,9 @@ const _: () = assert!(NAMESPACES_AT_ONCE_MAX as u64 <= NAMESPACES_MAX);
 const _: () = assert!(ID_BYTES_MAX == 64 && NAME_BYTES_MAX == 2_048);
 const _: () = assert!(PERMISSIONS_BYTES_MAX == 16 * 1_024);
 
-/// A call that reads, under way.
+/// A call that reads, under way. [`ControlStore`] has an example.
 pub type Reading<'a, T> = Pin<Box<dyn Future<Output = Result<T, GlobalError>> + Send + 'a>>;
-/// A change under way.
+/// A change under way. [`ControlStore`] has an example.
 pub type Applying<'a> = Pin<Box<dyn Future<Output = Result<Applied, ControlError>> + Send + 'a>>;
 
 /// A database that holds a control plane: `MysqlStore` or `SqliteStore`.
@@ -86,6 +92,8 @@ pub type Applying<'a> = Pin<Box<dyn Future<Output = Result<Applied, ControlError
 /// assert_eq!((seen.revision, seen.workspaces.len()), (1, 1));
 /// assert!(store.changes(seen.revision).await?.workspaces.is_empty(), "nothing is new");
 /// assert_eq!(store.audit(None, None, 10).await?[0].event, "workspace.create");
+/// assert_eq!(store.forget_audit(1_700_000_000_001, 100).await?.rows, 1);
+/// assert_eq!(store.revision().await?, 1, "what was changed is still changed");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # for more in ["", "-wal", "-shm"] {
@@ -95,14 +103,14 @@ pub type Applying<'a> = Pin<Box<dyn Future<Output = Result<Applied, ControlError
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait ControlStore: Send + Sync + fmt::Debug {
-    /// How many changes there have been. One small read.
+    /// How many changes there have been. One small read. The [trait](Self) has an example.
     fn revision(&self) -> Reading<'_, u64>;
 
     /// The rows that changed after `since`, as they are now; 0 gives all. Costs one small read when
-    /// nothing changed.
+    /// nothing changed. The [trait](Self) has an example.
     fn changes(&self, since: u64) -> Reading<'_, Changes>;
 
-    /// Makes one change. `actor` is the id of a key, or `cli`.
+    /// Makes one change. `actor` is the id of a key, or `cli`. The [trait](Self) has an example.
     ///
     /// # Cancel safety
     /// When dropped, the change may or may not have been made, but never half of it. Nobody waits
@@ -110,7 +118,7 @@ pub trait ControlStore: Send + Sync + fmt::Debug {
     fn apply<'a>(&'a self, change: &'a Change, actor: &'a str, now_ms: u64) -> Applying<'a>;
 
     /// The newest rows of the audit, newest first: of one workspace or of all, and only those with
-    /// a number below `before`. At most 1,000 at a time.
+    /// a number below `before`. At most 1,000 at a time. The [trait](Self) has an example.
     fn audit<'a>(
         &'a self,
         workspace: Option<&'a str>,
@@ -119,7 +127,7 @@ pub trait ControlStore: Send + Sync + fmt::Debug {
     ) -> Reading<'a, Vec<AuditRow>>;
 
     /// Deletes rows of the audit from before that time: of the oldest `rows_max`, at most 10,000.
-    /// Needs a right that servers need not have.
+    /// Needs a right that servers need not have. The [trait](Self) has an example.
     ///
     /// # Cancel safety
     /// When dropped, some of them may have been deleted.

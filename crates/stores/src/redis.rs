@@ -80,6 +80,20 @@ use work::{Rounds, Work};
 
 /// The rights that a user of Redis 7 or newer needs, as they stand in an ACL line after the name,
 /// the password and the keys. `cluster|slots` only for a cluster.
+///
+/// ```
+/// let line = format!("user tidegate on >secret ~tg:* {}", tidegate_stores::redis::ACL);
+/// # let options = tidegate_lab::RedisOptions::new().acl(&line);
+/// # let server = tidegate_lab::RedisServer::start_with(&options)?;
+/// # let address = server.address();
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let url = format!("redis://tidegate:secret@{address}");
+/// let store = tidegate_stores::RedisStore::new(url.parse()?, 42)?;
+/// assert_eq!(store.check().await?.warnings, [], "nothing is missing");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub const ACL: &str = acl!();
 
 /// How often the commands of one call are sent that were not executed: once, once more when the
@@ -120,7 +134,8 @@ enum Route {
 
 impl RedisStore {
     /// A store that is not connected yet. The seed makes the waits between attempts to connect
-    /// differ from those of other processes: take it from a random source.
+    /// differ from those of other processes: take it from a random source. The [type](Self) has an
+    /// example.
     ///
     /// # Errors
     /// When the configuration makes no sense.

@@ -9,6 +9,46 @@ use super::{ID_BYTES_MAX, NAME_BYTES_MAX, NAMESPACES_AT_ONCE_MAX, PERMISSIONS_BY
 /// One change. Ids are given by the caller, so that he can send it again.
 ///
 /// A change that finds everything as it should be changes nothing: no revision, no audit.
+///
+/// ```
+/// use tidegate_stores::control::{Change, ControlError, ControlStore, Mode};
+/// # #[cfg(feature = "sqlite")] {
+/// # let path = std::env::temp_dir().join(format!("tidegate-change-{}.db", std::process::id()));
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// # let store = tidegate_stores::SqliteStore::open(&path);
+/// # store.migrate().await?;
+/// # let add = Change::AddWorkspace { id: "ws_1".to_owned(), name: "acme".to_owned() };
+/// # store.apply(&add, "cli", 1).await?;
+/// let names = vec![("ns_1".to_owned(), "email".to_owned())];
+/// let add = Change::AddNamespaces { workspace: "ws_1".to_owned(), names };
+/// let made = store.apply(&add, "cli", 1_700_000_000_000).await?.changes;
+/// assert_eq!((made.namespaces[0].id.as_str(), made.namespaces[0].mode), ("ns_1", Mode::Enforce));
+/// assert_eq!(store.apply(&add, "cli", 1_700_000_000_001).await?.changes, made, "sent again");
+///
+/// let set = Change::SetOverride {
+///     id: "rlor_1".to_owned(),
+///     namespace: "ns_1".to_owned(),
+///     pattern: "vip-*".to_owned(),
+///     limit: 100,
+///     window_ms: 60_000,
+/// };
+/// store.apply(&set, "cli", 1_700_000_000_002).await?;
+/// assert_eq!(store.changes(made.revision).await?.overrides[0].pattern, "vip-*");
+///
+/// let end = Change::RevokeKey { id: "key_1".to_owned() };
+/// let no_such_key = ControlError::NotFound("key");
+/// assert_eq!(store.apply(&end, "cli", 1_700_000_000_003).await, Err(no_such_key));
+/// let back = Change::RestoreNamespace { id: "ns_1".to_owned() };
+/// let actor = "x".repeat(tidegate_stores::control::ID_BYTES_MAX + 1);
+/// assert!(matches!(store.apply(&back, &actor, 0).await, Err(ControlError::Store(_))));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # for more in ["", "-wal", "-shm"] {
+/// #     let _ = std::fs::remove_file(format!("{}{more}", path.display()));
+/// # }
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Makes a workspace. One with the same id and name is found, not an error.
@@ -102,7 +142,8 @@ pub enum Change {
     },
 }
 
-/// Rows as they are now, deleted and revoked ones too. No row is there twice.
+/// Rows as they are now, deleted and revoked ones too. No row is there twice. [`Change`] has an
+/// example.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// Every change up to this one is in, unless a later one, which may be in too, has replaced it.
@@ -120,7 +161,7 @@ pub struct Changes {
     pub overrides: Vec<OverrideRow>,
 }
 
-/// What a change did.
+/// What a change did. [`Change`] has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
     /// The rows it touched or found, and the revision it got; one that changed nothing has that of
@@ -128,7 +169,14 @@ pub struct Applied {
     pub changes: Changes,
 }
 
-/// Why a change was not made.
+/// Why a change was not made. [`Change`] has more of them.
+///
+/// ```
+/// use tidegate_stores::control::{ControlError, WORKSPACES_MAX};
+///
+/// let full = ControlError::Full { what: "workspaces", max: WORKSPACES_MAX };
+/// assert!(full.to_string().starts_with("there are 10000 workspaces already"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ControlError {
     /// There is no such thing.

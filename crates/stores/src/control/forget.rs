@@ -6,7 +6,7 @@ use crate::global::session::{Record, Session, Trouble, Value};
 /// Most rows looked at in one call: as many as a database deletes at once without anybody waiting.
 const ROWS_MAX: u64 = 10_000;
 
-/// What was deleted of the audit.
+/// What was deleted of the audit. [`ControlStore`](super::ControlStore) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forgotten {
     /// How many rows.

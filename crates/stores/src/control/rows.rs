@@ -4,7 +4,8 @@ use super::change::Changes;
 use super::statements::{ControlStatements, Table};
 use crate::global::session::{Record, Trouble, Value, foreign};
 
-/// A workspace: whose keys, namespaces and limits these are.
+/// A workspace: whose keys, namespaces and limits these are. [`ControlStore`](super::ControlStore)
+/// has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkspaceRow {
     /// Its id.
@@ -20,6 +21,36 @@ pub struct WorkspaceRow {
 }
 
 /// A root key. The key itself is nowhere.
+///
+/// ```
+/// use tidegate_stores::control::{Change, ControlStore};
+/// # #[cfg(feature = "sqlite")] {
+/// # let path = std::env::temp_dir().join(format!("tidegate-key-{}.db", std::process::id()));
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// # let store = tidegate_stores::SqliteStore::open(&path);
+/// # store.migrate().await?;
+/// # let add = Change::AddWorkspace { id: "ws_1".to_owned(), name: "acme".to_owned() };
+/// # store.apply(&add, "cli", 1).await?;
+/// let add = Change::AddKey {
+///     id: "key_1".to_owned(),
+///     workspace: "ws_1".to_owned(),
+///     name: "billing".to_owned(),
+///     digest: [7; 32],
+///     permissions: vec!["ratelimit.*.limit".to_owned()],
+///     expires_ms: None,
+/// };
+/// store.apply(&add, "cli", 1_700_000_000_000).await?;
+/// store.apply(&Change::RevokeKey { id: "key_1".to_owned() }, "cli", 1_700_000_060_000).await?;
+/// let key = store.changes(0).await?.keys.remove(0);
+/// assert_eq!((key.enabled, key.revoked_ms), (true, Some(1_700_000_060_000)), "the row stays");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # for more in ["", "-wal", "-shm"] {
+/// #     let _ = std::fs::remove_file(format!("{}{more}", path.display()));
+/// # }
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRow {
     /// Its id.
@@ -43,6 +74,13 @@ pub struct KeyRow {
 }
 
 /// What a namespace does with its limits.
+///
+/// ```
+/// use tidegate_stores::control::Mode;
+///
+/// assert_eq!(Mode::default().as_str(), "enforce");
+/// assert_eq!(Mode::Shadow.as_str(), "shadow");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// It applies them.
@@ -54,7 +92,7 @@ pub enum Mode {
     Off,
 }
 
-/// A namespace.
+/// A namespace. [`Change`](super::Change) has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamespaceRow {
     /// Its id.
@@ -71,7 +109,7 @@ pub struct NamespaceRow {
     pub deleted_ms: Option<u64>,
 }
 
-/// Other limits for some identifiers of a namespace.
+/// Other limits for some identifiers of a namespace. [`Change`](super::Change) has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverrideRow {
     /// Its id.
@@ -90,7 +128,7 @@ pub struct OverrideRow {
     pub deleted_ms: Option<u64>,
 }
 
-/// Who changed what.
+/// Who changed what. [`ControlStore`](super::ControlStore) has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRow {
     /// Its number: later rows have larger ones.
@@ -125,7 +163,7 @@ impl Mode {
         }
     }
 
-    /// Its name: `enforce`, `shadow` or `off`.
+    /// Its name: `enforce`, `shadow` or `off`. The [type](Self) has an example.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -43,6 +43,14 @@ pub struct MysqlConfig {
 }
 
 /// What is wrong with a configuration. Never shows the text itself: it may hold a password.
+///
+/// ```
+/// use tidegate_stores::{MysqlConfig, MysqlConfigError};
+///
+/// let why = MysqlConfig::parse("mysql://tidegate:secret@db.example").unwrap_err();
+/// assert_eq!(why, MysqlConfigError::Database);
+/// assert!(!why.to_string().contains("secret"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MysqlConfigError {
@@ -70,7 +78,8 @@ pub enum MysqlConfigError {
 }
 
 impl MysqlConfig {
-    /// Reads `mysql://user[:password]@host[:port]/database[?tls=true][&socket=/path]`.
+    /// Reads `mysql://user[:password]@host[:port]/database[?tls=true][&socket=/path]`. The
+    /// [type](Self) has an example.
     ///
     /// # Errors
     /// Says which part is wrong, without showing it.

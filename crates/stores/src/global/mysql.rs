@@ -22,7 +22,7 @@ use crate::control::Pooled;
 use errors::{advise, trouble};
 
 /// What the user needs that `tidegate serve` logs in as, in the database `tidegate`. Tables must be
-/// there before rights to them can be given: migrate first.
+/// there before rights to them can be given: migrate first. [`GC_GRANTS`] has an example.
 pub const GRANTS: &str = "\
 GRANT SELECT ON tidegate.tidegate_schema TO 'tidegate'@'%';
 GRANT SELECT, INSERT, UPDATE ON tidegate.tidegate_regions TO 'tidegate'@'%';
@@ -36,11 +36,20 @@ GRANT SELECT, INSERT ON tidegate.tidegate_audit TO 'tidegate'@'%';";
 
 /// What the user needs that `tidegate gc --audit-older-than` logs in as. A server cannot delete
 /// what it has written into the audit.
+///
+/// ```
+/// use tidegate_stores::global::{GC_GRANTS, GRANTS, MIGRATE_GRANTS};
+///
+/// let on_audit = |grants: &str| grants.lines().any(|line| {
+///     line.contains("DELETE") && line.contains("tidegate_audit")
+/// });
+/// assert!(on_audit(GC_GRANTS) && !on_audit(GRANTS) && !on_audit(MIGRATE_GRANTS));
+/// ```
 pub const GC_GRANTS: &str = "\
 GRANT SELECT, DELETE ON tidegate.tidegate_feed TO 'tidegate_gc'@'%';
 GRANT SELECT, DELETE ON tidegate.tidegate_audit TO 'tidegate_gc'@'%';";
 
-/// What the user needs that `tidegate migrate` logs in as.
+/// What the user needs that `tidegate migrate` logs in as. [`GC_GRANTS`] has an example.
 pub const MIGRATE_GRANTS: &str = "\
 GRANT CREATE, SELECT, INSERT ON tidegate.* TO 'tidegate_migrate'@'%';";
 
@@ -79,6 +88,7 @@ const LIMITS: [&str; 2] = [
 /// let call = GlobalCall::Register { name: RegionName::new("eu")?, identity: 7 };
 /// let registered = GlobalReply::Registered { regions: 1 };
 /// assert_eq!(store.call(&call).await?, registered);
+/// assert_eq!(store.regions().await?[0].name, "eu");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -89,7 +99,7 @@ pub struct MysqlStore {
 }
 
 impl MysqlStore {
-    /// A store that is not connected yet.
+    /// A store that is not connected yet. The [type](Self) has an example.
     ///
     /// # Errors
     /// When the configuration makes no sense.
@@ -98,7 +108,8 @@ impl MysqlStore {
         Ok(Self { pool: Pool::new(Mysql::new(&config)) })
     }
 
-    /// Makes the tables, or brings them up to date. May be done again, and by several at once.
+    /// Makes the tables, or brings them up to date. May be done again, and by several at once. The
+    /// [type](Self) has an example.
     ///
     /// # Errors
     /// As any call; [`GlobalError::Schema`] when the tables are newer than this build.
@@ -106,7 +117,8 @@ impl MysqlStore {
         self.pool.run(&Migrate).await
     }
 
-    /// Whether the server can be reached and has the tables that this build works with.
+    /// Whether the server can be reached and has the tables that this build works with. The
+    /// [type](Self) has an example.
     ///
     /// # Errors
     /// As any call; [`GlobalError::Schema`] says what to do about the tables.
@@ -114,7 +126,7 @@ impl MysqlStore {
         self.pool.run(&Check).await
     }
 
-    /// The regions that ever were there, by name.
+    /// The regions that ever were there, by name. The [type](Self) has an example.
     ///
     /// # Errors
     /// As any call.

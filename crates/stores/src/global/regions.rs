@@ -5,7 +5,7 @@ use tidegate_convergence::RegionNumber;
 use super::pool::Job;
 use super::session::{Session, Trouble};
 
-/// A region, as the global store knows it.
+/// A region, as the global store knows it. `MysqlStore` and `SqliteStore` have examples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownRegion {
     /// Its number: the feed has no names.

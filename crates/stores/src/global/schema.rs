@@ -8,7 +8,8 @@ use super::session::{Session, Trouble, Value};
 /// How many versions of the tables there have been.
 pub(crate) const VERSIONS: usize = 2;
 
-/// The version of the tables that this build works with.
+/// The version of the tables that this build works with. The `check` of a store compares it;
+/// `MysqlStore` has an example.
 pub const SCHEMA_VERSION: u64 = VERSIONS as u64;
 
 /// Makes the tables, or brings them up to date.

@@ -49,6 +49,7 @@ const MIGRATE_TRIES: u32 = 200;
 /// let call = GlobalCall::Register { name: RegionName::new("eu")?, identity: 7 };
 /// let registered = GlobalReply::Registered { regions: 1 };
 /// assert_eq!(store.call(&call).await?, registered);
+/// assert_eq!(store.regions().await?[0].name, "eu");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
 /// # for more in ["", "-wal", "-shm"] {
@@ -63,13 +64,15 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// A store in that file. [`migrate`](Self::migrate) makes it if it is missing.
+    /// A store in that file. [`migrate`](Self::migrate) makes it if it is missing. The [type](Self)
+    /// has an example.
     #[must_use]
     pub fn open(path: &Path) -> Self {
         Self { path: path.to_owned(), pool: Pool::new(File(path.to_owned())) }
     }
 
-    /// Makes the tables, or brings them up to date. May be done again, and by several at once.
+    /// Makes the tables, or brings them up to date. May be done again, and by several at once. The
+    /// [type](Self) has an example.
     ///
     /// # Errors
     /// As any call; [`GlobalError::Schema`] when the tables are newer than this build.
@@ -94,7 +97,8 @@ impl SqliteStore {
         self.pool.run(&Migrate).await
     }
 
-    /// Whether the file can be opened and has the tables that this build works with.
+    /// Whether the file can be opened and has the tables that this build works with. The
+    /// [type](Self) has an example.
     ///
     /// # Errors
     /// As any call; [`GlobalError::Schema`] says what to do about the tables.
@@ -102,7 +106,7 @@ impl SqliteStore {
         self.pool.run(&Check).await
     }
 
-    /// The regions that ever were there, by name.
+    /// The regions that ever were there, by name. The [type](Self) has an example.
     ///
     /// # Errors
     /// As any call.

@@ -22,7 +22,7 @@ const CHECK_LIFE_MS: u64 = 1_000;
 /// How long the fingerprint of a fleet's secret stays: as long as the longest window counts.
 const SECRET_LIFE_MS: u64 = 93 * 24 * 60 * 60 * 1_000;
 
-/// What the servers of a store are like.
+/// What the servers of a store are like. [`RedisStore::check`] has an example.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
@@ -32,7 +32,7 @@ pub struct Report {
     pub warnings: Vec<Warning>,
 }
 
-/// What one server is like.
+/// What one server is like. [`RedisStore::check`] has an example.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeReport {
@@ -49,6 +49,13 @@ pub struct NodeReport {
 }
 
 /// What an operator should know.
+///
+/// ```
+/// use tidegate_stores::redis::Warning;
+///
+/// let warning = Warning::Replica { address: "10.0.0.7:6379".to_owned() };
+/// assert_eq!(warning.to_string(), "redis 10.0.0.7:6379: this is a replica; name the master");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
@@ -125,7 +132,8 @@ fn server(address: &str) -> String {
 impl RedisStore {
     /// Whether the processes of this region compute the names of subjects as this one does: each
     /// leaves a fingerprint of its fleet secret if there is none, and finds the first one's
-    /// otherwise. It stays for three months after the last process started.
+    /// otherwise. It stays for three months after the last process started. [`check`](Self::check)
+    /// has an example of both.
     ///
     /// # Errors
     /// When the server cannot be reached, or refuses.
@@ -149,6 +157,26 @@ impl RedisStore {
 
     /// Looks at every server that is written to: what it is, what it does when its memory is full,
     /// and whether this user may do what we need. Writes a few keys that stay for a second.
+    ///
+    /// ```
+    /// use tidegate_stores::{RedisConfig, RedisStore};
+    ///
+    /// # let options = tidegate_lab::RedisOptions::new().set("maxmemory-policy", "allkeys-lru");
+    /// # let server = tidegate_lab::RedisServer::start_with(&options)?;
+    /// # let url = server.url();
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// // A server that throws away what it was told when its memory is full.
+    /// let store = RedisStore::new(RedisConfig::parse(&url)?, 42)?;
+    /// let report = store.check().await?;
+    /// assert_eq!((report.nodes.len(), report.nodes[0].role.as_str()), (1, "master"));
+    /// assert!(report.warnings[0].to_string().contains("allkeys-lru"));
+    ///
+    /// assert!(store.agrees_on([1; 16]).await?, "the first one is right");
+    /// assert!(!store.agrees_on([2; 16]).await?, "another secret");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When a server cannot be reached, or says nothing of itself.

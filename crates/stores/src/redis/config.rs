@@ -15,6 +15,13 @@ const PREFIX: &str = "tg";
 const PREFIX_MAX: usize = 32;
 
 /// A host and a port.
+///
+/// ```
+/// use tidegate_stores::redis::Address;
+///
+/// let address = Address { host: "fd00::7".to_owned(), port: 6379 };
+/// assert_eq!(address.to_string(), "[fd00::7]:6379");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address {
     /// A name or a number; an IPv6 number without its brackets.
@@ -23,7 +30,7 @@ pub struct Address {
     pub port: u16,
 }
 
-/// How the servers of a store are arranged.
+/// How the servers of a store are arranged. [`RedisConfig`] has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Topology {
@@ -44,11 +51,18 @@ pub enum Topology {
 }
 
 /// A password. Shows nothing of itself.
+///
+/// ```
+/// use tidegate_stores::redis::Password;
+///
+/// let password = Password::new("secret");
+/// assert_eq!(format!("{password:?}"), "Password(..)");
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password(String);
 
 impl Password {
-    /// Takes the text.
+    /// Takes the text. The [type](Self) has an example.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
@@ -65,7 +79,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// Who we are to a server.
+/// Who we are to a server. [`RedisConfig::new`] has an example.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Login {
     /// The user; Redis has one named `default`.
@@ -74,7 +88,7 @@ pub struct Login {
     pub password: Option<Password>,
 }
 
-/// How connections are encrypted.
+/// How connections are encrypted. [`RedisConfig::new`] has an example.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
     /// The authorities to trust, in PEM. Without it, those of the system.
@@ -111,6 +125,14 @@ pub struct RedisConfig {
 }
 
 /// What is wrong with a configuration. Never shows the text itself: it may hold a password.
+///
+/// ```
+/// use tidegate_stores::redis::{ConfigError, RedisConfig};
+///
+/// let why = RedisConfig::parse("redis://:secret@n1,n2").unwrap_err();
+/// assert_eq!(why, ConfigError::Several);
+/// assert!(why.to_string().contains("?cluster=true"), "and what to do");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -141,7 +163,21 @@ pub enum ConfigError {
 }
 
 impl RedisConfig {
-    /// A single server without a password.
+    /// These servers, with neither password nor encryption, and what is usual for the rest. All of
+    /// it can be changed:
+    ///
+    /// ```
+    /// use tidegate_stores::redis::{Address, Login, Password, RedisConfig, Tls, Topology};
+    ///
+    /// let address = Address { host: "cache.example".to_owned(), port: 6379 };
+    /// let mut config = RedisConfig::new(Topology::Standalone(address));
+    /// config.login = Login { user: None, password: Some(Password::new("secret")) };
+    /// assert_eq!(RedisConfig::parse("redis://:secret@cache.example")?, config);
+    ///
+    /// // Only authorities of our own are trusted.
+    /// config.tls = Some(Tls { authorities: Some(b"-----BEGIN CERTIFICATE-----".to_vec()) });
+    /// # Ok::<(), tidegate_stores::redis::ConfigError>(())
+    /// ```
     #[must_use]
     pub fn new(topology: Topology) -> Self {
         let (login, sentinel_login) = (Login::default(), Login::default());
@@ -149,7 +185,8 @@ impl RedisConfig {
         Self { topology, login, sentinel_login, database: 0, tls: None, prefix }
     }
 
-    /// Reads `redis[s]://[[user]:password@]host[:port][,host[:port]]…[/database][?parameters]`.
+    /// Reads `redis[s]://[[user]:password@]host[:port][,host[:port]]…[/database][?parameters]`. The
+    /// [type](Self) has an example.
     ///
     /// # Errors
     /// Says which part is wrong, without showing it.

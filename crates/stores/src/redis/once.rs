@@ -12,6 +12,33 @@ use super::script::{self, LIFE_MAX_MS, Tag, hex};
 const ONCE: &str = include_str!("once.lua");
 
 /// A call that is to be answered once, and who wants to decide it.
+///
+/// ```
+/// use tidegate_limiter::Digest;
+/// use tidegate_stores::redis::{Claimed, OnceCall, RedisStore};
+///
+/// # let server = tidegate_lab::RedisServer::start()?;
+/// # let url = server.url();
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let store = RedisStore::new(url.parse()?, 42)?;
+/// let name = Digest::from_bytes([7; 16]);
+/// let call = OnceCall { name, fingerprint: [1; 16], claimant: 1 };
+/// assert_eq!(store.claim_call(&call, 60_000).await?, Claimed::First);
+/// let again = OnceCall { claimant: 2, ..call };
+/// assert_eq!(store.claim_call(&again, 60_000).await?, Claimed::Pending);
+///
+/// // Who cannot decide it leaves it to the other, who keeps what he answered.
+/// assert!(store.release_call(&call).await?);
+/// assert_eq!(store.claim_call(&again, 60_000).await?, Claimed::First);
+/// assert!(store.settle_call(&again, b"yes", 60_000).await?);
+/// assert_eq!(store.claim_call(&call, 60_000).await?, Claimed::Done(b"yes".to_vec()));
+///
+/// let other = OnceCall { fingerprint: [2; 16], claimant: 3, ..call };
+/// assert_eq!(store.claim_call(&other, 60_000).await?, Claimed::Other);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnceCall {
     /// The name of the call: a digest, so that no text of a user gets into the store.
@@ -23,7 +50,7 @@ pub struct OnceCall {
     pub claimant: u128,
 }
 
-/// What the store says to someone who wants to decide a call.
+/// What the store says to someone who wants to decide a call. [`OnceCall`] has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claimed {
     /// Nobody has: it is theirs.
@@ -62,8 +89,8 @@ impl OnceScript {
 }
 
 impl RedisStore {
-    /// Asks to decide a call. The name is kept for that long: whoever dies meanwhile blocks
-    /// nobody for longer.
+    /// Asks to decide a call. The name is kept for that long: whoever dies meanwhile blocks nobody
+    /// for longer. [`OnceCall`] has an example.
     ///
     /// # Errors
     /// When the store did not answer: the claim may or may not have been made.
@@ -73,7 +100,8 @@ impl RedisStore {
     }
 
     /// Keeps the reply for that long. Says whether it is this one that is kept: it is not if there
-    /// is one already, or if the name has come to belong to another call.
+    /// is one already, or if the name has come to belong to another call. [`OnceCall`] has an
+    /// example.
     ///
     /// # Errors
     /// When the store did not answer: the reply may or may not be kept.
@@ -88,7 +116,8 @@ impl RedisStore {
         self.execute_once(call, command, read_done).await
     }
 
-    /// Gives up a claim, so that another may decide. Says whether there was one.
+    /// Gives up a claim, so that another may decide. Says whether there was one. [`OnceCall`] has
+    /// an example.
     ///
     /// # Errors
     /// When the store did not answer: the claim may last until its life is over.
