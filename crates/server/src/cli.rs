@@ -1,4 +1,49 @@
 //! The command line: what can be said to `tidegate`, and what it refuses.
+//!
+//! ```
+//! use clap::Parser;
+//! use tidegate_server::cli::{Cli, ClientCommand, Command, KeyCommand, Output};
+//!
+//! let said = |line: &str| Cli::try_parse_from(line.split(' ')).map(|cli| cli.command);
+//!
+//! let Command::Serve(args) = said("tidegate serve --memory 1GiB --listen [::1]:0")? else {
+//!     unreachable!()
+//! };
+//! assert_eq!((args.memory, args.listen.port()), (1 << 30, 0));
+//!
+//! let line = "tidegate limit --namespace email --identifier user-1 --limit 10 --window 1h --fail";
+//! let Command::Client(ClientCommand::Limit(args)) = said(line)? else { unreachable!() };
+//! assert_eq!((args.request.window, args.request.cost, args.fail), (3_600_000, None, true));
+//! assert_eq!(args.server.output, Output::Text);
+//!
+//! let line = "tidegate key create --expires-in 30d";
+//! let Command::Key(KeyCommand::Create(args)) = said(line)? else { unreachable!() };
+//! assert_eq!((args.to.workspace.as_str(), args.expires_in), ("default", Some(2_592_000_000)));
+//!
+//! for line in [
+//!     "tidegate multi-limit --file limits.json",
+//!     "tidegate override set --namespace email --identifier vip-* --limit 99 --window 1h",
+//!     "tidegate override get --namespace email --identifier vip-7",
+//!     "tidegate override list --namespace email --page-size 100",
+//!     "tidegate explain --namespace email --identifier user-1 --limit 10 --window 1h",
+//!     "tidegate inspect --namespace email --identifier user-1 --window 1h",
+//!     "tidegate key list --workspace acme",
+//!     "tidegate key revoke key_3kXo9aT2z --output json",
+//!     "tidegate namespace delete email --workspace acme",
+//!     "tidegate namespace set email --mode shadow",
+//!     "tidegate workspace create acme",
+//!     "tidegate workspace set acme --requests-per-minute unlimited",
+//!     "tidegate audit --last 20",
+//!     "tidegate migrate --globe sqlite:limits.db --database sqlite:settings.db",
+//!     "tidegate gc --audit-older-than 90d --data /var/lib/tidegate",
+//!     "tidegate globe regions --globe sqlite:limits.db",
+//!     "tidegate globe show --globe sqlite:l.db --namespace n --identifier i --window 1h",
+//! ] {
+//!     said(line)?;
+//! }
+//! assert!(said("tidegate serve --memory lots").is_err());
+//! # Ok::<(), clap::Error>(())
+//! ```
 
 use std::net::SocketAddr;
 
@@ -42,6 +87,9 @@ const REDIS_VARIABLE: &str = "TIDEGATE_REDIS";
 /// The same for the fleet secret.
 const FLEET_SECRET_VARIABLE: &str = "TIDEGATE_FLEET_SECRET";
 
+/// What the help begins with.
+const ABOUT: &str = "A rate limiter that decides in memory, exactly and at once";
+
 const EXAMPLES: &str = "\
 Examples:
   tidegate serve
@@ -75,16 +123,17 @@ A cluster:      redis://HOST,HOST/?cluster=true
 the feature `tls`. While Redis is away, each process answers on what it knows. Prefer the \
 environment variable if there is a password: a command line can be read by every user.";
 
-/// A rate limiter that decides in memory, exactly and at once.
+/// What was said, as it is read from a command line. The [module](self) has an example.
 #[derive(Debug, Parser)]
-#[command(name = "tidegate", version, after_help = EXAMPLES, arg_required_else_help = true)]
+#[command(name = "tidegate", about = ABOUT, version)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What `tidegate` can do.
+/// What `tidegate` can do. The [module](crate::cli) has an example.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Answer requests over HTTP until Ctrl-C.
@@ -113,7 +162,7 @@ pub enum Command {
     Client(ClientCommand),
 }
 
-/// How to serve.
+/// How to serve. The [module](crate::cli) has an example.
 #[derive(Args, Clone)]
 pub struct ServeArgs {
     /// Address and port to listen on; port 0 takes any that is free.

@@ -50,6 +50,20 @@ const LIST: &str = "/v2/ratelimit.listOverrides";
 /// Ends with 0 if it is done, also if the answer is a denial; with 1 for a denial that was to be a
 /// failure; with 2 if it was said wrongly; with 3 if the server could not be reached, failed, or
 /// asked for the same again later.
+///
+/// ```
+/// use std::process::ExitCode;
+///
+/// use clap::Parser;
+/// use tidegate_server::cli::{Cli, Command};
+///
+/// let line = "tidegate inspect --namespace n --identifier i --window 1h --root-key k --url here";
+/// let Command::Client(command) = Cli::try_parse_from(line.split(' '))?.command else {
+///     unreachable!()
+/// };
+/// assert_eq!(tidegate_server::client::run(&command), ExitCode::from(2), "`here` is no address");
+/// # Ok::<(), clap::Error>(())
+/// ```
 #[must_use]
 pub fn run(command: &ClientCommand) -> ExitCode {
     let done = match command {

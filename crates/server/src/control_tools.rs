@@ -6,6 +6,34 @@
 //! Refuses: what is missing, and to make tables anywhere but in the data directory.
 //! Fails: with exit code 2 if it was said wrongly or the tables are not those we know, 1 if it
 //! could not be done.
+//!
+//! ```
+//! use std::process::ExitCode;
+//!
+//! use tidegate_server::cli::{
+//!     AuditArgs, ControlArgs, DatabaseArgs, InWorkspace, KeyArgs, KeyCommand, NamespaceCommand,
+//!     Output, WorkspaceArgs, WorkspaceCommand,
+//! };
+//! use tidegate_server::control_tools::{self, ControlToolError};
+//!
+//! # let data = std::env::temp_dir().join(format!("tidegate-tools-{}", std::process::id()));
+//! let place = DatabaseArgs { database: None, data: Some(data.clone()) };
+//! let control = ControlArgs { place, globe: None, output: Output::Text };
+//! let acme = WorkspaceArgs { name: "acme".to_owned(), control: control.clone() };
+//! control_tools::workspace(&WorkspaceCommand::Create(acme))?;
+//!
+//! let of = InWorkspace { workspace: "acme".to_owned(), control: control.clone() };
+//! control_tools::namespace(&NamespaceCommand::List(of))?;
+//! let last = AuditArgs { workspace: Some("acme".to_owned()), last: 10, control: control.clone() };
+//! control_tools::audit(&last)?;
+//!
+//! let unknown = KeyArgs { id: "key_unknown".to_owned(), control };
+//! let why = control_tools::key(&KeyCommand::Revoke(unknown)).unwrap_err();
+//! assert!(matches!(why, ControlToolError::NotFound { what: "key", .. }));
+//! assert_eq!(why.exit_code(), ExitCode::from(2));
+//! # std::fs::remove_dir_all(&data)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod keys;
 mod namespaces;
@@ -27,16 +55,16 @@ pub use keys::key;
 pub use namespaces::namespace;
 pub use workspaces::workspace;
 
-/// The id of the workspace that is there without being made.
+/// The id of the workspace that is there without being made. [`default_workspace`] has an example.
 pub const DEFAULT_ID: &str = "ws_default";
-/// Its name.
+/// Its name. [`default_workspace`] has an example.
 pub const DEFAULT_NAME: &str = "default";
 /// Who changes things from a command line.
 const ACTOR: &str = "cli";
 /// Lines of the audit read at a time.
 const AUDIT_AT_ONCE: usize = 1_000;
 
-/// Why a command came to nothing.
+/// Why a command came to nothing. The [module](self) has an example.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ControlToolError {
@@ -66,7 +94,8 @@ pub enum ControlToolError {
 }
 
 impl ControlToolError {
-    /// 2 if it was said wrongly or the tables are not those we know, 1 if it could not be done.
+    /// 2 if it was said wrongly or the tables are not those we know, 1 if it could not be done. The
+    /// [module](crate::control_tools) has an example.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
@@ -149,6 +178,26 @@ async fn own(args: &DatabaseArgs, making: Making) -> Result<Database, ControlToo
 
 /// The default workspace, made if it is missing.
 ///
+/// ```
+/// use tidegate_server::control_tools::{DEFAULT_ID, DEFAULT_NAME, default_workspace};
+/// use tidegate_stores::control::ControlStore;
+///
+/// # let path = std::env::temp_dir().join(format!("tidegate-default-{}.db", std::process::id()));
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let store = tidegate_stores::SqliteStore::open(&path);
+/// store.migrate().await?;
+/// let made = default_workspace(&store, 1_700_000_000_000).await?;
+/// assert_eq!((made.id.as_str(), made.name.as_str()), (DEFAULT_ID, DEFAULT_NAME));
+/// assert_eq!(default_workspace(&store, 1_700_000_000_001).await?, made);
+/// assert_eq!(store.revision().await?, 1, "it was made once");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # for more in ["", "-wal", "-shm"] {
+/// #     let _ = std::fs::remove_file(format!("{}{more}", path.display()));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// As any change.
 pub async fn default_workspace(
@@ -160,7 +209,7 @@ pub async fn default_workspace(
     applied.changes.workspaces.into_iter().next().ok_or(ControlError::NotFound("workspace"))
 }
 
-/// `tidegate audit`: who changed what.
+/// `tidegate audit`: who changed what. The [module](self) has an example.
 ///
 /// # Errors
 /// What was wrong: the address, the database, or the workspace.

@@ -39,6 +39,37 @@ const REST_SHARE: u32 = 49;
 const BUFFER: usize = 256 << 10;
 
 /// See the module.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use tidegate::{Cost, Limit, Limiter, Part, Request, Subject, Window};
+/// use tidegate_server::counts_file::CountsFile;
+///
+/// # let dir = std::env::temp_dir().join(format!("tidegate-kept-{}", std::process::id()));
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// let (part, day) = (Part::new("a")?, Window::from_millis(86_400_000)?);
+/// let request = Request::new(Subject::new(part, part, part, day), Limit::new(9), Cost::ONE);
+///
+/// let file = Arc::new(CountsFile::new(&dir, None, None));
+/// file.take().await;
+/// assert!(file.is_kept() && file.restore().is_none(), "the first life");
+/// let limiter = Arc::new(Limiter::builder().build()?);
+/// limiter.check_now(&request);
+/// Arc::clone(&file).save_now(limiter).await;
+/// assert!(file.saves() == 1 && file.path().ends_with("counts.bin"));
+/// drop(file);
+///
+/// let file = CountsFile::new(&dir, None, None);
+/// file.take().await;
+/// let saved = file.restore().ok_or("nothing was saved")?;
+/// let limiter = Limiter::builder().restore(saved).build()?;
+/// assert!(limiter.check_now(&request).remaining() <= 8, "the second life knows of the first");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # std::fs::remove_dir_all(&dir)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct CountsFile {
     directory: PathBuf,
@@ -59,7 +90,7 @@ struct State {
 
 impl CountsFile {
     /// The file of this directory, or of this region in it. It is this process's once it was
-    /// [taken](Self::take).
+    /// [taken](Self::take). The [type](Self) has an example.
     #[must_use]
     pub fn new(directory: &Path, region: Option<&str>, fleet_secret: Option<[u8; 32]>) -> Self {
         let stem = region.map_or_else(|| "counts".to_owned(), stem);
@@ -68,9 +99,9 @@ impl CountsFile {
     }
 
     /// Takes the file, and makes the directory if there is none. If another process has it, that
-    /// one is probably about to end, and is waited for, 10 seconds at most: its counts are worth
-    /// a late start. If it does not end, or the file cannot be had, the counts are not kept for
-    /// now, and it is said why; [`keep`](Self::keep) goes on trying.
+    /// one is probably about to end, and is waited for, 10 seconds at most: its counts are worth a
+    /// late start. If it does not end, or the file cannot be had, the counts are not kept for now,
+    /// and it is said why; [`keep`](Self::keep) goes on trying. The [type](Self) has an example.
     pub async fn take(&self) {
         let deadline = Instant::now() + TAKE_DEADLINE;
         let mut told = false;
@@ -106,26 +137,26 @@ impl CountsFile {
         }
     }
 
-    /// Whether counts are kept.
+    /// Whether counts are kept. The [type](Self) has an example.
     #[must_use]
     pub fn is_kept(&self) -> bool {
         self.lock.get().is_some()
     }
 
-    /// Where they are.
+    /// Where they are. The [type](Self) has an example.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.directory.join(format!("{}.bin", self.stem))
     }
 
-    /// How often they were saved.
+    /// How often they were saved. The [type](Self) has an example.
     #[must_use]
     pub fn saves(&self) -> u64 {
         self.lock_state().saves
     }
 
     /// What an earlier process saved, for [`Builder::restore`](tidegate::Builder::restore). A file
-    /// that cannot be used is moved aside.
+    /// that cannot be used is moved aside. The [type](Self) has an example.
     pub fn restore(&self) -> Option<Saved> {
         if !self.is_kept() {
             return None;
@@ -150,7 +181,8 @@ impl CountsFile {
     /// Saves the counts every 5 seconds, or less often if they are many or it takes long, whenever
     /// something was admitted since. A file that another process had is taken over when that one
     /// ends; what it saved is replaced then, because a limiter that runs takes nothing in. Never
-    /// ends. May be dropped at any time.
+    /// ends. May be dropped at any time. [`save_now`](Self::save_now) is one step of it; the
+    /// [type](Self) has an example.
     pub async fn keep<L>(self: Arc<Self>, limiter: Arc<L>)
     where
         L: AsRef<Limiter> + Send + Sync + 'static,
@@ -168,8 +200,9 @@ impl CountsFile {
     }
 
     /// Saves the counts now, if something was admitted since they were saved, and also if other
-    /// regions know this process and it has not saved as whom. At the start, before they do, and
-    /// at the end: after the last request, and after [`Limiter::drain`].
+    /// regions know this process and it has not saved as whom. At the start, before they do, and at
+    /// the end: after the last request, and after [`Limiter::drain`]. The [type](Self) has an
+    /// example.
     pub async fn save_now<L>(self: Arc<Self>, limiter: Arc<L>)
     where
         L: AsRef<Limiter> + Send + Sync + 'static,

@@ -20,6 +20,7 @@
 //! let errors = body.parse().expect_err("three fields are wrong");
 //! let locations: Vec<&str> = errors.iter().map(|error| error.location.as_str()).collect();
 //! assert_eq!(locations, ["body.namespace", "body.identifier", "body.limit"]);
+//! assert!(errors.len() <= tidegate_server::decode::ERRORS_MAX);
 //! # Ok::<(), tidegate_server::decode::Undecodable>(())
 //! ```
 
@@ -39,17 +40,24 @@ use parse::Errors;
 pub(crate) use parse::{COST, DURATION, LIMIT, Number, OVERRIDE_LIMIT, PAGE, PAGE_DEFAULT};
 
 /// Most field errors in one reply. A body of 1 MiB can hold a hundred thousand mistakes, and nobody
-/// reads more than a few.
+/// reads more than a few. The [module](self) has an example.
 pub const ERRORS_MAX: usize = 100;
 
 const _: () = assert!(ERRORS_MAX >= BATCH_MAX, "one mistake in each item of a batch is reported");
 
 /// The body is not JSON: no field can be named.
+///
+/// ```
+/// use tidegate_server::decode::{LimitBody, Undecodable};
+///
+/// assert_eq!(LimitBody::read(b"limit=10"), Err(Undecodable));
+/// assert!(LimitBody::read(b"[]").is_ok(), "this is JSON; parsing it says what is wrong");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the body is not valid JSON")]
 pub struct Undecodable;
 
-/// What is wrong with one field.
+/// What is wrong with one field. The [module](self) has an example.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FieldError {
     /// Where: `body.limit`, `body[3].cost` or `header.Authorization`.
@@ -62,6 +70,18 @@ pub struct FieldError {
 }
 
 /// One check as the body asks for it: a request that does not yet say in which workspace.
+///
+/// ```
+/// use tidegate_limiter::Part;
+/// use tidegate_server::decode::LimitBody;
+///
+/// let body = br#"{"namespace":"a","identifier":"user-1","limit":10,"duration":60000,"cost":0}"#;
+/// let body = LimitBody::read(body)?;
+/// let item = body.parse().expect("every field is in range");
+/// let request = item.request(Part::new("acme")?);
+/// assert_eq!((request.limit().get(), request.cost().get()), (10, 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item<'a> {
     /// What is limited.
@@ -77,7 +97,7 @@ pub struct Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// The request, made in `workspace`.
+    /// The request, made in `workspace`. The [type](Self) has an example.
     #[must_use]
     pub const fn request(&self, workspace: Part<'a>) -> Request<'a> {
         let subject = Subject::new(workspace, self.namespace, self.identifier, self.window);
@@ -85,7 +105,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// What an override is for.
+/// What an override is for. [`ControlBody`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target<'a> {
     /// Where: a name or an id.
@@ -94,7 +114,7 @@ pub struct Target<'a> {
     pub identifier: Part<'a>,
 }
 
-/// What an override says.
+/// What an override says. [`ControlBody`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting<'a> {
     /// Of whom.
@@ -105,7 +125,7 @@ pub struct Setting<'a> {
     pub window: Window,
 }
 
-/// Which overrides are listed.
+/// Which overrides are listed. [`ControlBody`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listing<'a> {
     /// Of which namespace: a name or an id.
@@ -117,11 +137,25 @@ pub struct Listing<'a> {
 }
 
 /// The body of an operation on overrides, or of one that looks into counts: one object.
+///
+/// ```
+/// use tidegate_server::decode::ControlBody;
+///
+/// let body = br#"{"namespace":"email","identifier":"vip-*","limit":0,"duration":60000}"#;
+/// let body = ControlBody::read(body)?;
+/// let setting = body.setting().expect("every field is in range");
+/// assert_eq!((setting.target.identifier.as_str(), setting.limit.get()), ("vip-*", 0));
+/// assert!(body.subject().is_err() && body.target().is_err(), "they know no limit");
+///
+/// let body = ControlBody::read(br#"{"namespace":"email","limit":20}"#)?;
+/// assert_eq!(body.listing().expect("a page of twenty").limit, Some(20));
+/// # Ok::<(), tidegate_server::decode::Undecodable>(())
+/// ```
 #[derive(Debug, PartialEq)]
 pub struct ControlBody<'a>(Element<'a>);
 
 impl<'a> ControlBody<'a> {
-    /// Reads the body.
+    /// Reads the body. The [type](Self) has an example.
     ///
     /// # Errors
     /// [`Undecodable`] if it is not JSON.
@@ -129,7 +163,7 @@ impl<'a> ControlBody<'a> {
         json::element(body).map(Self)
     }
 
-    /// A namespace and an identifier.
+    /// A namespace and an identifier. The [type](Self) has an example.
     ///
     /// # Errors
     /// What is wrong with the fields.
@@ -137,7 +171,7 @@ impl<'a> ControlBody<'a> {
         judged(|errors| parse::target(&self.0, errors))
     }
 
-    /// The same with a limit and a duration.
+    /// The same with a limit and a duration. The [type](Self) has an example.
     ///
     /// # Errors
     /// What is wrong with the fields.
@@ -145,7 +179,7 @@ impl<'a> ControlBody<'a> {
         judged(|errors| parse::setting(&self.0, errors))
     }
 
-    /// A namespace, and where to begin.
+    /// A namespace, and where to begin. The [type](Self) has an example.
     ///
     /// # Errors
     /// What is wrong with the fields.
@@ -153,7 +187,7 @@ impl<'a> ControlBody<'a> {
         judged(|errors| parse::listing(&self.0, errors))
     }
 
-    /// A namespace, an identifier and a duration.
+    /// A namespace, an identifier and a duration. The [type](Self) has an example.
     ///
     /// # Errors
     /// What is wrong with the fields.
@@ -167,12 +201,12 @@ fn judged<T>(parse: impl FnOnce(&mut Errors) -> Option<T>) -> Result<T, Vec<Fiel
     parse(&mut errors).ok_or_else(|| errors.into_list())
 }
 
-/// The body of `ratelimit.limit`: one object.
+/// The body of `ratelimit.limit`: one object. The [module](self) has an example.
 #[derive(Debug, PartialEq)]
 pub struct LimitBody<'a>(Element<'a>);
 
 impl<'a> LimitBody<'a> {
-    /// Reads the body.
+    /// Reads the body. The [module](self) has an example.
     ///
     /// # Errors
     /// [`Undecodable`] if it is not JSON.
@@ -180,7 +214,7 @@ impl<'a> LimitBody<'a> {
         json::element(body).map(Self)
     }
 
-    /// Judges the fields.
+    /// Judges the fields. The [module](self) has an example.
     ///
     /// # Errors
     /// What is wrong with them: at least one error, at most [`ERRORS_MAX`].
@@ -190,11 +224,22 @@ impl<'a> LimitBody<'a> {
 }
 
 /// The body of `ratelimit.multiLimit`: an array of 1 to 100 objects.
+///
+/// ```
+/// use tidegate_server::decode::MultiLimitBody;
+///
+/// let body = br#"[{"namespace":"sms","identifier":"user-1","limit":5,"duration":60000},
+///                 {"namespace":"sms","identifier":"team-7","limit":0,"duration":60000}]"#;
+/// let body = MultiLimitBody::read(body)?;
+/// let errors = body.parse().expect_err("a limit of 0 can only be set for others");
+/// assert_eq!(errors[0].location, "body[1].limit");
+/// # Ok::<(), tidegate_server::decode::Undecodable>(())
+/// ```
 #[derive(Debug, PartialEq)]
 pub struct MultiLimitBody<'a>(Array<'a>);
 
 impl<'a> MultiLimitBody<'a> {
-    /// Reads the body.
+    /// Reads the body. The [type](Self) has an example.
     ///
     /// # Errors
     /// [`Undecodable`] if it is not JSON.
@@ -202,7 +247,7 @@ impl<'a> MultiLimitBody<'a> {
         json::array(body).map(Self)
     }
 
-    /// Judges the fields of all items.
+    /// Judges the fields of all items. The [type](Self) has an example.
     ///
     /// # Errors
     /// What is wrong with them: at least one error, at most [`ERRORS_MAX`].

@@ -35,7 +35,8 @@ use throttle::Throttled;
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// Answers requests.
+/// Answers requests. Only [`serve`](crate::serve::serve) makes one, so it has no example of its
+/// own.
 #[derive(Debug)]
 pub struct Door {
     limiter: Arc<Limiter>,
@@ -106,7 +107,7 @@ impl Door {
         Self { limiter, in_region, control, idempotency, request_ids, bodies, refused }
     }
 
-    /// What the door leads to.
+    /// What the door leads to. There is no example: see the [type](Self).
     #[must_use]
     pub fn limiter(&self) -> &Limiter {
         &self.limiter
@@ -117,7 +118,8 @@ impl Door {
         self.idempotency.sweep();
     }
 
-    /// How many requests had no answer, because something was wrong with them.
+    /// How many requests had no answer, because something was wrong with them. There is no example:
+    /// see the [type](Self).
     #[must_use]
     pub fn refused(&self) -> u64 {
         // ORDER: relaxed, here and where it is raised. A count that nothing else follows from.

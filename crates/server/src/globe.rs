@@ -40,6 +40,16 @@ const AWAY_MS: u64 = 20_000;
 
 /// What is wrong with what was said about the shared store. Nothing that may hold a password is
 /// repeated.
+///
+/// ```
+/// use tidegate_server::cli::{GlobeUrl, Output, RegionsArgs};
+///
+/// let url = GlobeUrl { globe: "postgres://tidegate:secret@db/limits".to_owned() };
+/// let why = tidegate_server::globe::regions(&RegionsArgs { url, output: Output::Text });
+/// let why = why.unwrap_err().to_string();
+/// assert!(why.ends_with("the address must begin with mysql:// or sqlite:."), "{why}");
+/// assert!(!why.contains("secret"));
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum GlobeError {
@@ -55,6 +65,12 @@ pub enum GlobeError {
 }
 
 /// Why a process that shares limits with other regions does not start.
+///
+/// ```
+/// use tidegate_server::globe::StartError;
+///
+/// assert!(StartError::NoName.to_string().contains("set TIDEGATE_REGION or --region"));
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {

@@ -70,7 +70,7 @@ const SWEEP_MAX: usize = 256;
 /// How often a region is asked for a reply that another process is about to give, in this time.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A call that may be sent again.
+/// A call that may be sent again. The [module](self) has an example.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     /// Whose call it is. The keys of two workspaces have nothing to do with each other.
@@ -83,7 +83,7 @@ pub struct Call<'a> {
     pub body: &'a [u8],
 }
 
-/// How much is remembered, and for how long.
+/// How much is remembered, and for how long. [`Idempotency::bounds`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Memory for all calls.
@@ -120,7 +120,7 @@ impl Default for Bounds {
     }
 }
 
-/// What has to be done about a call.
+/// What has to be done about a call. [`Idempotency::begin`] has an example.
 #[derive(Debug)]
 #[must_use]
 pub enum Begun {
@@ -132,7 +132,7 @@ pub enum Begun {
     Refused(Refusal, Scope),
 }
 
-/// The reply to a call that was sent before.
+/// The reply to a call that was sent before. [`Idempotency::begin`] has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remembered {
     /// What was given to [`Claim::settle`].
@@ -141,7 +141,7 @@ pub struct Remembered {
     pub scope: Scope,
 }
 
-/// What happened so far, for whoever watches.
+/// What happened so far, for whoever watches. The [module](self) has an example.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IdempotencyCounts {
@@ -161,7 +161,7 @@ pub struct IdempotencyCounts {
     pub region_failures: u64,
 }
 
-/// Remembers calls. Clones share what they remember.
+/// Remembers calls. Clones share what they remember. The [module](self) has an example.
 #[derive(Clone)]
 pub struct Idempotency(Arc<Shared>);
 
@@ -181,7 +181,8 @@ struct Shared {
 
 impl Idempotency {
     /// Remembers in this process alone. The secret is that of the fleet, if it has one. The seed
-    /// tells this process from others: take it from a random source.
+    /// tells this process from others: take it from a random source. The [module](self) has an
+    /// example.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>, secret: Option<[u8; 32]>, seed: u64) -> Self {
         let bounds = Bounds::default();
@@ -200,12 +201,25 @@ impl Idempotency {
     }
 
     /// Remembers together with the other processes of a region. To be said before the first call.
+    /// [`OnceStore`] has an example.
     #[must_use]
     pub fn region(self, store: Arc<dyn OnceStore>) -> Self {
         self.change(|shared| shared.region = Some(Regional::new(store)))
     }
 
     /// Other bounds than the usual ones. To be said before the first call.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use tidegate::SystemClock;
+    /// use tidegate_server::idempotency::{Bounds, Idempotency, Scope};
+    ///
+    /// let bounds = Bounds { reply_life_ms: 60_000, ..Bounds::default() };
+    /// let idempotency = Idempotency::new(Arc::new(SystemClock::new()), None, 7).bounds(bounds);
+    /// idempotency.sweep();
+    /// assert_eq!((idempotency.scope(), idempotency.counts().calls), (Scope::Node, 0));
+    /// ```
     #[must_use]
     pub fn bounds(self, bounds: Bounds) -> Self {
         self.change(|shared| {
@@ -222,12 +236,13 @@ impl Idempotency {
     }
 
     /// How far the promise goes while all is well: what to say of a call that was never begun.
+    /// [`bounds`](Self::bounds) has an example.
     #[must_use]
     pub fn scope(&self) -> Scope {
         if self.0.region.is_some() { Scope::Region } else { Scope::Node }
     }
 
-    /// What happened so far.
+    /// What happened so far. The [module](self) has an example.
     #[must_use]
     pub fn counts(&self) -> IdempotencyCounts {
         let Usage { calls, bytes, pushed_out } = self.0.memory().usage();
@@ -245,13 +260,39 @@ impl Idempotency {
     }
 
     /// Gives back the memory of some replies whose time is over. To be called now and then: without
-    /// it the next calls do it, each for a few.
+    /// it the next calls do it, each for a few. [`bounds`](Self::bounds) has an example.
     pub fn sweep(&self) {
         let now_ms = self.0.now_ms();
         self.0.memory().expire(now_ms, SWEEP_MAX);
     }
 
     /// Finds out what has to be done about a call. Waits for one that is under way, but not long.
+    ///
+    /// ```
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// # use std::sync::Arc;
+    /// # use bytes::Bytes;
+    /// # use tidegate::SystemClock;
+    /// # use tidegate_server::idempotency::*;
+    /// let idempotency = Idempotency::new(Arc::new(SystemClock::new()), None, 7);
+    /// let key = IdempotencyKey::parse(b"order-17")?;
+    /// let call = Call { workspace: "ws", key, operation: "limit", body: b"{}" };
+    ///
+    /// let Begun::First(claim) = idempotency.begin(&call).await else { unreachable!() };
+    /// drop(claim); // It could not be decided: the next one may.
+    /// let Begun::First(claim) = idempotency.begin(&call).await else { unreachable!() };
+    /// assert_eq!(claim.scope(), Scope::Node, "there is no region");
+    /// assert_eq!(claim.settle(&Bytes::from_static(b"yes")).await, Scope::Node);
+    /// let Begun::Again(remembered) = idempotency.begin(&call).await else { unreachable!() };
+    /// assert_eq!(remembered.reply, "yes");
+    ///
+    /// let other = Call { body: b"[]", ..call };
+    /// let begun = idempotency.begin(&other).await;
+    /// assert!(matches!(begun, Begun::Refused(Refusal::Reused, Scope::Node)));
+    /// # Ok::<(), tidegate_server::idempotency::Refusal>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Cancel safety
     /// Dropping it leaves nothing behind.

@@ -19,7 +19,7 @@ const FAIR_BELOW: u8 = 248;
 /// How often bytes are drawn for one id. Nearly always twice is enough.
 const DRAWS_MAX: usize = 64;
 
-/// What an id is for.
+/// What an id is for. [`new_id`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A root key.
@@ -73,6 +73,16 @@ pub fn new_id(kind: Kind) -> std::io::Result<String> {
 
 /// A new key. To be shown once and kept nowhere.
 ///
+/// ```
+/// use tidegate_server::ids::{digest, new_key};
+///
+/// let key = new_key()?;
+/// assert!(key.starts_with("tidegate_") && key.len() == 52);
+/// assert_eq!(digest(key.as_bytes()), digest(key.as_bytes()), "found by its digest");
+/// assert_ne!(digest(key.as_bytes()), digest(new_key()?.as_bytes()));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
 /// # Errors
 /// When the operating system has no randomness.
 pub fn new_key() -> std::io::Result<String> {
@@ -84,6 +94,7 @@ pub fn new_key() -> std::io::Result<String> {
 /// What is kept of a key: its BLAKE3 digest.
 ///
 /// A key is as random as its digest, so there is no salt, and one look into a map finds it.
+/// [`new_key`] has an example.
 #[must_use]
 pub fn digest(key: &[u8]) -> [u8; 32] {
     *blake3::hash(key).as_bytes()

@@ -13,7 +13,7 @@ use thiserror::Error;
 /// The name of the database in the data directory.
 const DATABASE_FILE: &str = "tidegate.db";
 
-/// There is no place for it.
+/// There is no place for it. [`make`] has an example.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PlaceError {
@@ -34,7 +34,7 @@ pub enum PlaceError {
 }
 
 /// The data directory: the one that was said, or `tidegate` where programs of this user keep their
-/// data. Nothing is made yet.
+/// data. Nothing is made yet. [`make`] has an example.
 ///
 /// # Errors
 /// When nothing was said and the user has no home.
@@ -42,13 +42,29 @@ pub fn data_dir(said: Option<&Path>) -> Result<PathBuf, PlaceError> {
     choose(said, std::env::var_os("XDG_DATA_HOME"), std::env::var_os("HOME"))
 }
 
-/// The address of the database in a data directory.
+/// The address of the database in a data directory. [`make`] has an example.
 #[must_use]
 pub fn database_url(dir: &Path) -> String {
     format!("sqlite:{}", dir.join(DATABASE_FILE).display())
 }
 
 /// Makes a data directory, if it is missing, that only its owner can look into.
+///
+/// ```
+/// use tidegate_server::place::{PlaceError, data_dir, database_url, make};
+///
+/// # let here = std::env::temp_dir().join(format!("tidegate-data-{}", std::process::id()));
+/// let dir = data_dir(Some(&here))?;
+/// make(&dir)?;
+/// make(&dir)?; // May be there already.
+/// assert!(database_url(&dir).starts_with("sqlite:/"));
+///
+/// let file = dir.join("file");
+/// std::fs::write(&file, "in the way")?;
+/// assert!(matches!(make(&file), Err(PlaceError::Make { path, .. }) if path == file));
+/// # std::fs::remove_dir_all(&here)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// When it cannot be made.

@@ -24,13 +24,13 @@ const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 pub struct RequestIds(AtomicU64);
 
 impl RequestIds {
-    /// Ids that follow from `seed`.
+    /// Ids that follow from `seed`. The [type](Self) has an example.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }
 
-    /// The next id.
+    /// The next id. The [type](Self) has an example.
     #[must_use]
     pub fn next_id(&self) -> String {
         // ORDER: relaxed. Only the additions must not be lost; nothing else is published by them.

@@ -51,7 +51,7 @@ const _: () = assert!(REQUESTS_DEADLINE.as_secs() < END_DEADLINE.as_secs());
 const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 const SWEEP_STEPS: usize = 16;
 
-/// Why the server does not run.
+/// Why the server does not run. [`serve`] has an example.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ServeError {
@@ -120,7 +120,7 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    /// 2 if it was said wrongly, 1 if it could not be done.
+    /// 2 if it was said wrongly, 1 if it could not be done. [`serve`] has an example.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
@@ -140,6 +140,22 @@ impl ServeError {
 }
 
 /// Serves until a signal asks for the end.
+///
+/// ```
+/// use std::process::ExitCode;
+///
+/// use clap::Parser;
+/// use tidegate_server::cli::{Cli, Command};
+/// use tidegate_server::serve::{ServeError, serve};
+///
+/// let said = Cli::try_parse_from(["tidegate", "serve", "--root-key", "not a key"])?;
+/// let Command::Serve(args) = said.command else { unreachable!() };
+/// let why = serve(&args).unwrap_err();
+/// assert!(matches!(why, ServeError::InvalidKey(_)));
+/// assert_eq!(why.exit_code(), ExitCode::from(2), "it was said wrongly");
+/// assert!(!why.to_string().contains("not a key"), "it may be a secret");
+/// # Ok::<(), clap::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`ServeError`], if it cannot begin. Nothing that happens later is an error.

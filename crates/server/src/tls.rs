@@ -9,6 +9,12 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 /// Why there is no TLS.
+///
+/// ```
+/// use tidegate_server::tls::TlsError;
+///
+/// assert!(TlsError::NotBuilt.to_string().contains("cargo build --release --features tls"));
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TlsError {

@@ -32,6 +32,17 @@ const FOUND_AT_ONCE: usize = 64;
 const FOUND_FOR_US: u64 = 100_000;
 
 /// How many connections there may be.
+///
+/// ```
+/// use clap::Parser;
+/// use tidegate_server::cli::{Cli, Command};
+///
+/// let said = Cli::try_parse_from(["tidegate", "serve", "--connections-max", "7"])?;
+/// let Command::Serve(args) = said.command else { unreachable!() };
+/// let limits = args.transport.limits(1_024);
+/// assert_eq!((limits.connections_max, limits.per_address_max), (7, 4), "half, rounded up");
+/// # Ok::<(), clap::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// In all.

@@ -75,7 +75,8 @@ Examples:
   tidegate completions zsh > \"${fpath[1]}/_tidegate\"
   tidegate completions fish > ~/.config/fish/completions/tidegate.fish";
 
-/// What can be said to a server, and what helps with saying it.
+/// What can be said to a server, and what helps with saying it. The [module](crate::cli) has an
+/// example.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ClientCommand {
     /// Spend of a limit.
@@ -101,7 +102,7 @@ pub enum ClientCommand {
     },
 }
 
-/// Which server, as whom, and how its reply is printed.
+/// Which server, as whom, and how its reply is printed. The [module](crate::cli) has an example.
 #[derive(Args, Clone)]
 pub struct ServerArgs {
     /// The address of the server.
@@ -139,7 +140,7 @@ impl std::fmt::Debug for ServerArgs {
     }
 }
 
-/// What is limited.
+/// What is limited. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
 pub struct SubjectArgs {
     /// What is limited.
@@ -150,7 +151,7 @@ pub struct SubjectArgs {
     pub identifier: String,
 }
 
-/// What is asked for.
+/// What is asked for. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
 pub struct RequestArgs {
     /// What is limited.
@@ -167,7 +168,7 @@ pub struct RequestArgs {
     pub cost: Option<u64>,
 }
 
-/// What to spend.
+/// What to spend. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
 pub struct LimitArgs {
     /// What is asked for.
@@ -184,7 +185,7 @@ pub struct LimitArgs {
     pub server: ServerArgs,
 }
 
-/// What to spend together.
+/// What to spend together. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
 pub struct MultiLimitArgs {
     /// Where the limits are.
@@ -201,7 +202,7 @@ pub struct MultiLimitArgs {
     pub server: ServerArgs,
 }
 
-/// Where the limits of a batch are.
+/// Where the limits of a batch are. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
 #[group(required = true, multiple = false)]
 pub struct LimitsArgs {
@@ -216,7 +217,7 @@ pub struct LimitsArgs {
     pub stdin: Option<String>,
 }
 
-/// What can be done with overrides.
+/// What can be done with overrides. The [module](crate::cli) has an example.
 #[derive(Clone, Debug, Subcommand)]
 pub enum OverrideCommand {
     /// Make or change one.
@@ -233,7 +234,7 @@ pub enum OverrideCommand {
     Delete(WhichOverrideArgs),
 }
 
-/// What an override says.
+/// What an override says. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
 pub struct SetOverrideArgs {
     /// For whom; the identifier may contain `*`.
@@ -250,7 +251,7 @@ pub struct SetOverrideArgs {
     pub server: ServerArgs,
 }
 
-/// Which override.
+/// Which override. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
 pub struct WhichOverrideArgs {
     /// For whom.
@@ -261,7 +262,7 @@ pub struct WhichOverrideArgs {
     pub server: ServerArgs,
 }
 
-/// Which overrides.
+/// Which overrides. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
 pub struct ListArgs {
     /// Of which namespace.
@@ -278,7 +279,7 @@ pub struct ListArgs {
     pub server: ServerArgs,
 }
 
-/// What to explain.
+/// What to explain. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
 pub struct ExplainArgs {
     /// What would be asked for.
@@ -289,7 +290,7 @@ pub struct ExplainArgs {
     pub server: ServerArgs,
 }
 
-/// What to show.
+/// What to show. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
 pub struct InspectArgs {
     /// What is limited.

@@ -95,7 +95,7 @@ Examples:
 Exit codes: 0 the tables are as they should be, 2 said wrongly or the tables are newer than this \
 program, 1 it could not be done.";
 
-/// Where the database is.
+/// Where the database is. The [module](crate::cli) has an example.
 #[derive(Args, Clone)]
 pub struct DatabaseArgs {
     /// The database: sqlite:PATH or mysql://USER:PASSWORD@HOST/DATABASE.
@@ -119,7 +119,7 @@ impl std::fmt::Debug for DatabaseArgs {
     }
 }
 
-/// What all of these commands are told.
+/// What all of these commands are told. The [module](crate::cli) has an example.
 #[derive(Args, Clone)]
 pub struct ControlArgs {
     /// Which database.
@@ -141,7 +141,7 @@ impl std::fmt::Debug for ControlArgs {
     }
 }
 
-/// Which workspace, and what all commands are told.
+/// Which workspace, and what all commands are told. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
 pub struct InWorkspace {
     /// The workspace, by id or name.
@@ -152,7 +152,7 @@ pub struct InWorkspace {
     pub control: ControlArgs,
 }
 
-/// What can be done with keys.
+/// What can be done with keys. The [module](crate::cli) has an example.
 #[derive(Clone, Debug, Subcommand)]
 #[command(after_help = KEY_EXAMPLES)]
 pub enum KeyCommand {
@@ -169,7 +169,7 @@ pub enum KeyCommand {
     Enable(KeyArgs),
 }
 
-/// Which key to make.
+/// Which key to make. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
 pub struct KeyCreateArgs {
     /// Where, and how it is printed.
@@ -186,7 +186,7 @@ pub struct KeyCreateArgs {
     pub expires_in: Option<u64>,
 }
 
-/// Which keys to list.
+/// Which keys to list. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
 pub struct KeyListArgs {
     /// Only those of this workspace, by id or name.
@@ -197,7 +197,7 @@ pub struct KeyListArgs {
     pub control: ControlArgs,
 }
 
-/// One key.
+/// One key. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
 pub struct KeyArgs {
     /// Its id, such as key_3kXo9aT2z. Not the key itself.
@@ -208,7 +208,7 @@ pub struct KeyArgs {
     pub control: ControlArgs,
 }
 
-/// What can be done with namespaces.
+/// What can be done with namespaces. The [module](crate::cli) has an example.
 #[derive(Clone, Debug, Subcommand)]
 #[command(after_help = NAMESPACE_EXAMPLES)]
 pub enum NamespaceCommand {
@@ -223,7 +223,7 @@ pub enum NamespaceCommand {
     Restore(NamespaceArgs),
 }
 
-/// One namespace.
+/// One namespace. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
 pub struct NamespaceArgs {
     /// Its id or name.
@@ -234,7 +234,7 @@ pub struct NamespaceArgs {
     pub of: InWorkspace,
 }
 
-/// What a namespace does from now on.
+/// What a namespace does from now on. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
 pub struct NamespaceSetArgs {
     /// Which one.
@@ -245,7 +245,7 @@ pub struct NamespaceSetArgs {
     pub mode: ModeArg,
 }
 
-/// What a namespace can do.
+/// What a namespace can do. The [module](crate::cli) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ModeArg {
     /// Apply its limits.
@@ -256,7 +256,7 @@ pub enum ModeArg {
     Off,
 }
 
-/// What can be done with workspaces.
+/// What can be done with workspaces. The [module](crate::cli) has an example.
 #[derive(Clone, Debug, Subcommand)]
 #[command(after_help = WORKSPACE_EXAMPLES)]
 pub enum WorkspaceCommand {
@@ -269,7 +269,7 @@ pub enum WorkspaceCommand {
     Set(WorkspaceSetArgs),
 }
 
-/// One workspace.
+/// One workspace. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
 pub struct WorkspaceArgs {
     /// Its name; to change one, its id will do as well.
@@ -280,7 +280,7 @@ pub struct WorkspaceArgs {
     pub control: ControlArgs,
 }
 
-/// How a workspace is to be.
+/// How a workspace is to be. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
 #[group(required = true, multiple = true, args = ["enabled", "requests_per_minute"])]
 pub struct WorkspaceSetArgs {
@@ -295,11 +295,11 @@ pub struct WorkspaceSetArgs {
     pub requests_per_minute: Option<RequestsPerMinute>,
 }
 
-/// A number of calls, or any.
+/// A number of calls, or any. The [module](crate::cli) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestsPerMinute(pub Option<u64>);
 
-/// Which part of the audit.
+/// Which part of the audit. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = AUDIT_EXAMPLES)]
 pub struct AuditArgs {
@@ -320,7 +320,7 @@ pub struct AuditArgs {
 }
 
 /// Which tables to make: those of the shared store, those of the control plane, or both. They are
-/// the same tables, so one database can be both.
+/// the same tables, so one database can be both. The [module](crate::cli) has an example.
 #[derive(Args, Clone)]
 #[command(after_help = MIGRATE_EXAMPLES)]
 pub struct MigrateArgs {

@@ -46,7 +46,7 @@ Example:
 With TIDEGATE_FLEET_SECRET set for the servers it has to be set here too: subjects are kept under \
 names that are made with it.";
 
-/// Where the shared store is.
+/// Where the shared store is. The [module](crate::cli) has an example.
 #[derive(Args, Clone)]
 pub struct GlobeUrl {
     /// The database: mysql://USER:PASSWORD@HOST/DATABASE or sqlite:PATH.
@@ -61,7 +61,7 @@ impl std::fmt::Debug for GlobeUrl {
     }
 }
 
-/// How to delete what expired, and what is old.
+/// How to delete what expired, and what is old. The [module](crate::cli) has an example.
 #[derive(Args, Clone)]
 #[command(after_help = GC_EXAMPLES)]
 #[group(required = true, multiple = true, args = ["globe", "audit_older_than"])]
@@ -105,7 +105,7 @@ impl std::fmt::Debug for GcArgs {
     }
 }
 
-/// What can be looked at.
+/// What can be looked at. The [module](crate::cli) has an example.
 #[derive(Clone, Debug, Subcommand)]
 pub enum GlobeCommand {
     /// Show what each region has published of one subject.
@@ -114,7 +114,7 @@ pub enum GlobeCommand {
     Regions(RegionsArgs),
 }
 
-/// Whose regions to list.
+/// Whose regions to list. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
 pub struct RegionsArgs {
     /// Which database.
@@ -125,7 +125,7 @@ pub struct RegionsArgs {
     pub output: Output,
 }
 
-/// Which subject to show.
+/// Which subject to show. The [module](crate::cli) has an example.
 #[derive(Args, Clone)]
 #[command(after_help = SHOW_EXAMPLES)]
 pub struct ShowArgs {

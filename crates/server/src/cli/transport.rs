@@ -14,7 +14,7 @@ const CONNECTIONS_MAX_MAX: i64 = 1_000_000;
 /// Longest time to retire. Supervisors wait for minutes at most; more is a slip of the keyboard.
 const RETIRE_MS_MAX: u64 = 3_600_000;
 
-/// How connections are taken in and ended.
+/// How connections are taken in and ended. [`Limits`] has an example.
 #[derive(Args, Clone, Debug)]
 pub struct TransportArgs {
     /// Most connections at a time.
@@ -61,7 +61,7 @@ pub struct TransportArgs {
 }
 
 impl TransportArgs {
-    /// How many connections there may be, if `possible` are.
+    /// How many connections there may be, if `possible` are. [`Limits`] has an example.
     #[must_use]
     pub fn limits(&self, possible: u32) -> Limits {
         let connections_max = self.connections_max.min(possible);

@@ -7,7 +7,7 @@ use crate::cli::{KeyArgs, KeyCommand, KeyCreateArgs, KeyListArgs};
 use crate::control::permission::Action;
 use crate::ids::{Kind, digest, new_id, new_key};
 
-/// `tidegate key`: makes, lists and ends keys.
+/// `tidegate key`: makes, lists and ends keys. The [module](super) has an example.
 ///
 /// # Errors
 /// What was wrong: the address, the database, the workspace or the id.

@@ -5,7 +5,8 @@ use tidegate_stores::control::{Change, Mode, NamespaceRow};
 use super::{Control, ControlToolError, Done, Making, missing, run, show, workspace_id};
 use crate::cli::{InWorkspace, ModeArg, NamespaceArgs, NamespaceCommand};
 
-/// `tidegate namespace`: lists namespaces and says what they do.
+/// `tidegate namespace`: lists namespaces and says what they do. The [module](super) has an
+/// example.
 ///
 /// # Errors
 /// What was wrong: the address, the database, the workspace or the name.

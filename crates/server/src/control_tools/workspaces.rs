@@ -6,7 +6,7 @@ use super::{Control, DEFAULT_ID, DEFAULT_NAME, Done, Making, run, show};
 use crate::cli::{WorkspaceArgs, WorkspaceCommand, WorkspaceSetArgs};
 use crate::ids::{Kind, new_id};
 
-/// `tidegate workspace`: makes, lists and changes workspaces.
+/// `tidegate workspace`: makes, lists and changes workspaces. The [module](super) has an example.
 ///
 /// # Errors
 /// What was wrong: the address, the database or the name.

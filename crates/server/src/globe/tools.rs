@@ -66,6 +66,50 @@ type Done = Result<ExitCode, ToolError>;
 /// `tidegate migrate`: makes the tables, or brings them up to date: of the shared store, of the
 /// database of the control plane, or of both. If none is named, of the one in the data directory.
 ///
+/// ```
+/// use std::process::ExitCode;
+///
+/// use tidegate_server::cli::{
+///     DatabaseArgs, GcArgs, GlobeUrl, MigrateArgs, Output, RegionsArgs, ShowArgs,
+/// };
+/// use tidegate_server::globe::{gc, migrate, regions, show};
+///
+/// # let path = std::env::temp_dir().join(format!("tidegate-globe-{}.db", std::process::id()));
+/// let globe = format!("sqlite:{}", path.display());
+/// let (url, output) = (GlobeUrl { globe: globe.clone() }, Output::Text);
+/// let place = DatabaseArgs { database: None, data: None };
+/// # std::fs::File::create(&path)?;
+/// let too_early = regions(&RegionsArgs { url: url.clone(), output }).unwrap_err();
+/// assert_eq!(too_early.exit_code(), ExitCode::from(2), "the tables are missing");
+///
+/// let done = migrate(&MigrateArgs { globe: Some(globe.clone()), place: place.clone(), output })?;
+/// assert_eq!(done, ExitCode::SUCCESS);
+/// assert_eq!(regions(&RegionsArgs { url: url.clone(), output })?, ExitCode::SUCCESS);
+/// let subject = ShowArgs {
+///     url,
+///     workspace: "ws_default".to_owned(),
+///     namespace: "email".to_owned(),
+///     identifier: "user-1".to_owned(),
+///     window: 3_600_000,
+///     fleet_secret: None,
+///     output,
+/// };
+/// assert_eq!(show(&subject)?, ExitCode::SUCCESS);
+/// let all = GcArgs {
+///     globe: Some(globe),
+///     place,
+///     audit_older_than: None,
+///     batch: 1_000,
+///     max_batches: 1,
+///     output,
+/// };
+/// assert_eq!(gc(&all)?, ExitCode::SUCCESS, "nothing is left");
+/// # for more in ["", "-wal", "-shm"] {
+/// #     let _ = std::fs::remove_file(format!("{}{more}", path.display()));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// What was wrong: the address, the database, or the tables.
 pub fn migrate(args: &MigrateArgs) -> Done {

@@ -14,6 +14,7 @@ use super::region::Regional;
 use super::{Scope, Shared};
 
 /// The right to decide a call. Dropping it gives the right to whoever waits.
+/// [`Idempotency::begin`](super::Idempotency::begin) has an example.
 #[must_use = "dropping it lets another decide the call"]
 pub struct Claim {
     shared: Arc<Shared>,
@@ -35,6 +36,7 @@ impl Claim {
     }
 
     /// Who would remember the reply as things are.
+    /// [`Idempotency::begin`](super::Idempotency::begin) has an example.
     #[must_use]
     pub const fn scope(&self) -> Scope {
         self.scope
@@ -63,6 +65,7 @@ impl Claim {
     /// Keeps the reply. From the moment of this call on, nothing that happens to the caller undoes
     /// it: call it in the same breath in which the call was decided. What comes back says who
     /// remembers it; only that waits for the region, for some milliseconds.
+    /// [`Idempotency::begin`](super::Idempotency::begin) has an example.
     pub fn settle(mut self, reply: &Bytes) -> impl Future<Output = Scope> + Send + use<> {
         let has_room = self.settle_here(Bytes::copy_from_slice(reply), Scope::Node);
         let telling = self.tell(reply, has_room);

@@ -4,25 +4,41 @@ use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use thiserror::Error;
 
-/// What a caller calls a call.
+/// What a caller calls a call. [`IdempotencyKey`] has an example.
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Says that the reply is that of an earlier call.
+/// Says that the reply is that of an earlier call. [`Scope`] has an example.
 pub const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
-/// Says who remembers the reply.
+/// Says who remembers the reply. [`Scope`] has an example.
 pub const IDEMPOTENCY_SCOPE: HeaderName = HeaderName::from_static("idempotency-scope");
 
-/// Longest key: seven times a UUID.
+/// Longest key: seven times a UUID. [`IdempotencyKey`] has an example.
 pub const KEY_CHARS_MAX: usize = 255;
 /// In how many seconds a call may be tried again whose like is under way: what a header can say
 /// at least.
 const RETRY_AFTER_S: &str = "1";
 
 /// What a caller calls a call: 1 to 255 visible ASCII characters.
+///
+/// ```
+/// use hyper::HeaderMap;
+/// use hyper::header::HeaderValue;
+/// use tidegate_server::idempotency::{IDEMPOTENCY_KEY, IdempotencyKey, KEY_CHARS_MAX, Refusal};
+///
+/// let mut headers = HeaderMap::new();
+/// assert_eq!(IdempotencyKey::of(&headers), Ok(None));
+/// headers.insert(IDEMPOTENCY_KEY, HeaderValue::from_static("order-17"));
+/// let key = IdempotencyKey::of(&headers)?.map(|key| key.as_bytes());
+/// assert_eq!(key, Some(&b"order-17"[..]));
+///
+/// let long = "k".repeat(KEY_CHARS_MAX + 1);
+/// assert_eq!(IdempotencyKey::parse(long.as_bytes()), Err(Refusal::Malformed));
+/// # Ok::<(), Refusal>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey<'a>(&'a [u8]);
 
 impl<'a> IdempotencyKey<'a> {
-    /// Reads a key.
+    /// Reads a key. The [type](Self) has an example.
     ///
     /// # Errors
     /// [`Refusal::Malformed`].
@@ -32,7 +48,7 @@ impl<'a> IdempotencyKey<'a> {
         if fits && visible { Ok(Self(text)) } else { Err(Refusal::Malformed) }
     }
 
-    /// The key in the head of a request, if there is one.
+    /// The key in the head of a request, if there is one. The [type](Self) has an example.
     ///
     /// # Errors
     /// [`Refusal::Malformed`], also if there are two: which one counts would depend on who reads.
@@ -45,7 +61,7 @@ impl<'a> IdempotencyKey<'a> {
         Self::parse(first.as_bytes()).map(Some)
     }
 
-    /// Its characters.
+    /// Its characters. The [type](Self) has an example.
     #[must_use]
     pub const fn as_bytes(&self) -> &'a [u8] {
         self.0
@@ -53,6 +69,16 @@ impl<'a> IdempotencyKey<'a> {
 }
 
 /// How far the promise goes that a call is charged once.
+///
+/// ```
+/// use hyper::HeaderMap;
+/// use tidegate_server::idempotency::{IDEMPOTENCY_REPLAYED, IDEMPOTENCY_SCOPE, Scope};
+///
+/// let mut headers = HeaderMap::new();
+/// Scope::Region.mark(&mut headers, true);
+/// assert_eq!(headers[IDEMPOTENCY_SCOPE], "region");
+/// assert_eq!(headers[IDEMPOTENCY_REPLAYED], "true");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// As long as the same process gets it again.
@@ -62,7 +88,8 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Says it in the head of a reply, and whether the reply is that of an earlier call.
+    /// Says it in the head of a reply, and whether the reply is that of an earlier call. The
+    /// [type](Self) has an example.
     pub fn mark(self, headers: &mut HeaderMap, replayed: bool) {
         let scope = match self {
             Self::Node => "node",
@@ -76,6 +103,16 @@ impl Scope {
 }
 
 /// Why a call with a key is not answered.
+///
+/// ```
+/// use tidegate_server::idempotency::Refusal;
+///
+/// let refusal = Refusal::InProgress;
+/// assert_eq!((refusal.status().as_u16(), refusal.title()), (409, "Conflict"));
+/// assert!(refusal.kind().ends_with("/idempotency_in_progress"));
+/// assert_eq!(refusal.retry_after(), Some("1"), "seconds");
+/// assert_eq!(Refusal::Reused.retry_after(), None, "waiting does not help");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// Not a key.
@@ -96,7 +133,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The status of the reply.
+    /// The status of the reply. The [type](Self) has an example.
     #[must_use]
     pub const fn status(self) -> StatusCode {
         match self {
@@ -106,7 +143,7 @@ impl Refusal {
         }
     }
 
-    /// The title of the problem.
+    /// The title of the problem. The [type](Self) has an example.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -116,7 +153,7 @@ impl Refusal {
         }
     }
 
-    /// The last three parts of the problem's `type`.
+    /// The last three parts of the problem's `type`. The [type](Self) has an example.
     #[must_use]
     pub const fn kind(self) -> &'static str {
         match self {
@@ -126,7 +163,7 @@ impl Refusal {
         }
     }
 
-    /// What `Retry-After` says, if waiting helps.
+    /// What `Retry-After` says, if waiting helps. The [type](Self) has an example.
     #[must_use]
     pub const fn retry_after(self) -> Option<&'static str> {
         match self {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{Begun, Call, Idempotency, Refusal, Remembered, Scope};
 
-/// What becomes of a call.
+/// What becomes of a call. The [module](super) has an example.
 #[derive(Debug)]
 pub enum Once<E> {
     /// It is answered.
@@ -24,7 +24,7 @@ pub enum Once<E> {
 
 impl Idempotency {
     /// Decides a call, unless that was done before. What is decided is remembered in the same
-    /// breath, before anything can be dropped.
+    /// breath, before anything can be dropped. The [module](super) has an example.
     ///
     /// # Cancel safety
     /// Whoever drops it before the decision leaves nothing behind; whoever drops it afterwards

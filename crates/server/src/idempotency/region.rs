@@ -19,20 +19,49 @@ const FAILURES_MAX: u32 = 5;
 /// How long the store is left alone then. Without it every call would wait the deadline in vain.
 const REST_MS: u64 = 1_000;
 
-/// A question under way.
+/// A question under way. [`OnceStore`] has an example.
 pub type Asking<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// A store in which the processes of a region agree on who decides a call, and on the reply.
 ///
 /// May be dropped while it is asked; the caller keeps the time.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use tidegate::SystemClock;
+/// use tidegate::redis::{Claimed, OnceCall};
+/// use tidegate_server::idempotency::{Asking, Idempotency, OnceStore, Scope};
+///
+/// /// A store in which every call is the first of its name.
+/// #[derive(Debug)]
+/// struct Forgetful;
+///
+/// impl OnceStore for Forgetful {
+///     fn claim<'a>(&'a self, _: &'a OnceCall, _: u64) -> Asking<'a, Claimed> {
+///         Box::pin(async { Ok(Claimed::First) })
+///     }
+///
+///     fn settle<'a>(&'a self, _: &'a OnceCall, _: &'a [u8], _: u64) -> Asking<'a, bool> {
+///         Box::pin(async { Ok(false) })
+///     }
+///
+///     fn release<'a>(&'a self, _: &'a OnceCall) -> Asking<'a, bool> {
+///         Box::pin(async { Ok(true) })
+///     }
+/// }
+///
+/// let alone = Idempotency::new(Arc::new(SystemClock::new()), None, 7);
+/// assert_eq!(alone.region(Arc::new(Forgetful)).scope(), Scope::Region);
+/// ```
 pub trait OnceStore: Send + Sync + fmt::Debug {
-    /// Asks to decide a call.
+    /// Asks to decide a call. The [trait](Self) has an example.
     fn claim<'a>(&'a self, call: &'a OnceCall, life_ms: u64) -> Asking<'a, Claimed>;
 
-    /// Keeps a reply; says whether it is this one that is kept.
+    /// Keeps a reply; says whether it is this one that is kept. The [trait](Self) has an example.
     fn settle<'a>(&'a self, call: &'a OnceCall, reply: &'a [u8], life_ms: u64) -> Asking<'a, bool>;
 
-    /// Gives up a claim; says whether there was one.
+    /// Gives up a claim; says whether there was one. The [trait](Self) has an example.
     fn release<'a>(&'a self, call: &'a OnceCall) -> Asking<'a, bool>;
 }
 

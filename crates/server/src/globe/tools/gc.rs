@@ -20,7 +20,8 @@ const MORE_LEFT: u8 = 3;
 /// Nothing is deleted that expired by less than this: clocks differ.
 const GRACE_MS: u64 = 60_000;
 
-/// `tidegate gc`: deletes what expired, and what is old in the audit.
+/// `tidegate gc`: deletes what expired, and what is old in the audit. [`migrate`](super::migrate)
+/// has an example.
 ///
 /// # Errors
 /// What was wrong: an address, a database, its tables, or the rights to them.

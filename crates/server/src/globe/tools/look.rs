@@ -20,7 +20,7 @@ const ROWS_AT_ONCE: usize = 256;
 /// Shorter windows are not shared.
 const WINDOW_MIN_MS: u64 = 60_000;
 
-/// `tidegate globe regions`: lists the regions.
+/// `tidegate globe regions`: lists the regions. [`migrate`](super::migrate) has an example.
 ///
 /// # Errors
 /// What was wrong: the address, the database, or the tables.
@@ -49,7 +49,8 @@ fn region(known: &KnownRegion) -> Value {
     json!({"number": number, "name": known.name, "seenMsAgo": known.seen_ms_ago})
 }
 
-/// `tidegate globe show`: what each region published of a subject.
+/// `tidegate globe show`: what each region published of a subject. [`migrate`](super::migrate) has
+/// an example.
 ///
 /// # Errors
 /// What was wrong: the address, the database, or the tables.
