@@ -16,12 +16,13 @@ use crate::store::StoreError;
 pub const POSTS_MAX: usize = 1 << 17;
 
 /// How long a board keeps posts that nobody takes. Those who posted them do so again sooner.
+/// [`BoardCall`] has an example.
 pub const POSTS_LIFE_MS: u64 = 120_000;
 
 /// How long a region's identity outlives the last process that knew it.
 pub const IDENTITY_LIFE_MS: u64 = 90 * 24 * 60 * 60 * 1_000;
 
-/// A cell that is worth publishing, together with the one before it.
+/// A cell that is worth publishing, together with the one before it. [`BoardCall`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Post {
     /// The subject.
@@ -36,6 +37,31 @@ pub struct Post {
 }
 
 /// One call to the board.
+///
+/// ```
+/// use tidegate_convergence::{BoardCall, MemoryRegion, POSTS_LIFE_MS, Post};
+/// use tidegate_limiter::Digest;
+///
+/// let subject = Digest::from_bytes([7; 16]);
+/// let post = Post { subject, window_ms: 60_000, sequence: 29_000_000, step: 5 };
+/// let (posts, within_ms, lease_ms) = (vec![post], 100, 1_000);
+/// let (identity, sure, take_max, hurry) = (7, false, 10, false);
+/// let call =
+///     BoardCall { who: 1, identity, sure, posts, within_ms, lease_ms, take_max, hurry };
+/// let mut region = MemoryRegion::new(1);
+/// let reply = region.board(&call, 0);
+/// assert!(reply.leads && reply.taken.is_empty(), "it is due in {:?} ms", reply.due_in_ms);
+///
+/// // Another process posts the same, as smaller news, and does not lead.
+/// let other = BoardCall { who: 2, posts: vec![Post { step: 3, ..post }], ..call.clone() };
+/// assert!(!region.board(&other, 50).leads);
+/// let asks = BoardCall { posts: vec![], ..call };
+/// assert_eq!(region.board(&asks, 100).taken, [Post { step: 3, ..post }]);
+///
+/// // What nobody takes is forgotten.
+/// region.board(&other, 200);
+/// assert!(region.board(&asks, 200 + POSTS_LIFE_MS).taken.is_empty());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoardCall {
     /// The incarnation of the process.
@@ -56,7 +82,7 @@ pub struct BoardCall {
     pub hurry: bool,
 }
 
-/// The answer to a [`BoardCall`].
+/// The answer to a [`BoardCall`], which has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BoardReply {
     /// Who the region is.
@@ -69,5 +95,5 @@ pub struct BoardReply {
     pub due_in_ms: Option<u64>,
 }
 
-/// A call to the board under way.
+/// A call to the board under way. [`BoardCall`] has an example.
 pub type Boarding<'a> = Pin<Box<dyn Future<Output = Result<BoardReply, StoreError>> + Send + 'a>>;

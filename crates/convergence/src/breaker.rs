@@ -28,6 +28,14 @@ enum State {
 }
 
 /// What a breaker does, for whoever watches.
+///
+/// ```
+/// use tidegate_convergence::BreakerState;
+///
+/// // Of several, the one that stands worst is the largest.
+/// let all = [BreakerState::Closed, BreakerState::Open, BreakerState::HalfOpen];
+/// assert_eq!(all.into_iter().max(), Some(BreakerState::Open));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BreakerState {
     /// Calls go through.

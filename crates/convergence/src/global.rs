@@ -11,17 +11,19 @@ use std::pin::Pin;
 
 use thiserror::Error;
 
-/// Longest name of a region, in bytes: as in the RFC.
+/// Longest name of a region, in bytes: as in the RFC. [`RegionName`] has an example.
 pub const REGION_NAME_MAX: usize = 48;
 
 /// A name is free again when nobody has used it for this long. Those who use it say so every
-/// [`RENEW_MS`].
+/// [`RENEW_MS`]. [`GlobalError`] has an example.
 pub const NAME_LAPSE_MS: u64 = 30_000;
 
-/// How often a region says that its name is in use.
+/// How often a region says that its name is in use. [`GlobalError`] has an example of one that did
+/// not.
 pub const RENEW_MS: u64 = 10_000;
 
-/// Largest payload of a row: far below what any server takes in one packet.
+/// Largest payload of a row: far below what any server takes in one packet. [`pack`](crate::pack)
+/// has an example.
 pub const PAYLOAD_MAX: usize = 60_000;
 
 /// Most missing rows that one import asks about.
@@ -30,23 +32,23 @@ pub const GAPS_MAX: usize = 16;
 /// The name of a region: 1 to 48 visible ASCII characters.
 ///
 /// ```
-/// use tidegate_convergence::RegionName;
+/// use tidegate_convergence::{REGION_NAME_MAX, RegionName};
 ///
 /// assert_eq!(RegionName::new("eu-central-1")?.as_str(), "eu-central-1");
 /// assert!(RegionName::new("").is_err() && RegionName::new("eu central").is_err());
-/// assert!(RegionName::new(&"x".repeat(49)).is_err());
+/// assert!(RegionName::new(&"x".repeat(REGION_NAME_MAX + 1)).is_err());
 /// # Ok::<(), tidegate_convergence::RegionNameError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegionName(String);
 
-/// Why a text is not the name of a region.
+/// Why a text is not the name of a region. [`RegionName`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the name of a region has 1 to 48 visible ASCII characters, without spaces")]
 pub struct RegionNameError;
 
 impl RegionName {
-    /// Parses a name.
+    /// Parses a name. The [type](Self) has an example.
     ///
     /// # Errors
     /// When it is empty, too long, or has other than visible ASCII characters.
@@ -58,7 +60,7 @@ impl RegionName {
         Ok(Self(name.to_owned()))
     }
 
-    /// The name.
+    /// The name. The [type](Self) has an example.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -75,18 +77,25 @@ impl fmt::Display for RegionName {
 /// store that loses data cannot give it to another, and a region that lost its own store is a new
 /// component beside what it had published before. Of a hundred regions, two have the same with a
 /// probability of one in a million.
+///
+/// ```
+/// use tidegate_convergence::RegionNumber;
+///
+/// let identity = 0x0123_4567_89ab_cdef_0123_4567_89ab_cdef;
+/// assert_eq!(RegionNumber::of(identity), RegionNumber(0x89ab_cdef));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegionNumber(pub u32);
 
 impl RegionNumber {
-    /// The number of the region with this identity.
+    /// The number of the region with this identity. The [type](Self) has an example.
     #[must_use]
     pub fn of(identity: u128) -> Self {
         Self(u32::try_from(identity & u128::from(u32::MAX)).unwrap_or(u32::MAX))
     }
 }
 
-/// One row to append.
+/// One row to append. [`GlobalCall`] has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
     /// Whose totals they are.
@@ -104,7 +113,7 @@ pub struct Batch {
     pub payload: Vec<u8>,
 }
 
-/// One row that was read.
+/// One row that was read. [`GlobalCall`] has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// Its place in the feed.
@@ -114,7 +123,7 @@ pub struct Row {
 }
 
 /// What is read of the feed: the row `from` (without its payload, to see whether it is still
-/// there), all after it, and the `gaps`; in the order of their ids.
+/// there), all after it, and the `gaps`; in the order of their ids. [`GlobalCall`] has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Import {
     /// The last row that was read, or 0.
@@ -128,6 +137,37 @@ pub struct Import {
 }
 
 /// One call to the global store.
+///
+/// ```
+/// use tidegate_convergence::{
+///     Batch, GlobalCall, GlobalReply, Import, MemoryGlobe, RegionNumber, Row,
+/// };
+///
+/// let region = RegionNumber(7);
+/// let batch = Batch {
+///     region,
+///     repeats: false,
+///     nonce: 1,
+///     written_ms: 1_000,
+///     expires_ms: 61_000,
+///     payload: vec![1],
+/// };
+/// let mut globe = MemoryGlobe::default();
+/// for id in 1..=2 {
+///     let published = GlobalReply::Published { id };
+///     assert_eq!(globe.call(&GlobalCall::Publish(batch.clone()), 1_000), Ok(published));
+/// }
+///
+/// // Who has read the first row gets that one without its payload, and all after it.
+/// let import = Import { from: 1, gaps: vec![], repeats: true, rows_max: 10 };
+/// let first = Row { id: 1, batch: Batch { payload: vec![], ..batch.clone() } };
+/// let rows = vec![first, Row { id: 2, batch }];
+/// assert_eq!(globe.call(&GlobalCall::Import(import), 2_000), Ok(GlobalReply::Imported(rows)));
+///
+/// // The last row stays, however old it is.
+/// let collect = GlobalCall::Collect { expired_before_ms: u64::MAX, rows_max: 10 };
+/// assert_eq!(globe.call(&collect, 3_000), Ok(GlobalReply::Deleted { rows: 1 }));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GlobalCall {
     /// Takes a name for a region, or says that it is still in use.
@@ -170,7 +210,7 @@ pub enum GlobalCall {
     },
 }
 
-/// The answer to a [`GlobalCall`].
+/// The answer to a [`GlobalCall`], which has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GlobalReply {
     /// To [`GlobalCall::Register`].
@@ -195,6 +235,19 @@ pub enum GlobalReply {
 }
 
 /// Why a call came to nothing. It may have been done all the same; repeating it is always right.
+///
+/// ```
+/// use tidegate_convergence::{GlobalCall, GlobalError, MemoryGlobe, NAME_LAPSE_MS, RegionName};
+///
+/// let mut globe = MemoryGlobe::default();
+/// let mut register = |identity, now_ms| {
+///     let name = RegionName::new("eu").expect("a name");
+///     globe.call(&GlobalCall::Register { name, identity }, now_ms)
+/// };
+/// assert!(register(7, 0).is_ok());
+/// assert_eq!(register(8, 1_000), Err(GlobalError::NameTaken { seen_ms_ago: 1_000 }));
+/// assert!(register(8, NAME_LAPSE_MS).is_ok(), "the other one has not been there for long");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum GlobalError {
@@ -221,7 +274,7 @@ pub enum GlobalError {
     Schema(String),
 }
 
-/// A call to the global store under way.
+/// A call to the global store under way. [`GlobalStore`] has an example.
 pub type GlobalCalling<'a> =
     Pin<Box<dyn Future<Output = Result<GlobalReply, GlobalError>> + Send + 'a>>;
 
@@ -229,8 +282,22 @@ pub type GlobalCalling<'a> =
 ///
 /// Ids of rows grow in the order in which rows were begun and are never given twice, unless the
 /// store loses what it acknowledged.
+///
+/// ```
+/// use tidegate_convergence::{GlobalCall, GlobalCalling, GlobalError, GlobalStore};
+///
+/// /// A store that is always away: for tests of what a region does then.
+/// #[derive(Debug)]
+/// struct Away;
+///
+/// impl GlobalStore for Away {
+///     fn call<'a>(&'a self, _: &'a GlobalCall) -> GlobalCalling<'a> {
+///         Box::pin(async { Err(GlobalError::Timeout) })
+///     }
+/// }
+/// ```
 pub trait GlobalStore: Send + Sync + fmt::Debug {
     /// Makes one call. The caller keeps the time and may give up; the store then stops the work as
-    /// soon as it can.
+    /// soon as it can. The [trait](Self) has an example.
     fn call<'a>(&'a self, call: &'a GlobalCall) -> GlobalCalling<'a>;
 }

@@ -47,11 +47,12 @@ use values::Values;
 /// Cells forgotten in one step: a fraction of a millisecond.
 const EXPIRED_AT_ONCE: usize = 4_096;
 
-/// Names a call until its answer comes.
+/// Names a call until its answer comes. [`Globe`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GlobeId(u64);
 
-/// What has to be done. The answer, or that none came in time, goes to the method named.
+/// What has to be done. The answer, or that none came in time, goes to the method named. [`Globe`]
+/// has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GlobeEffect {
     /// Call the board of the region: [`Globe::board_replied`].
@@ -83,7 +84,7 @@ pub enum GlobeEffect {
     },
 }
 
-/// Which region a process is of.
+/// Which region a process is of. [`Globe`] has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GlobeOptions {
     /// Its name: no other region has it.
@@ -96,6 +97,64 @@ pub struct GlobeOptions {
 }
 
 /// One process's conversation with the other regions.
+///
+/// ```
+/// use tidegate_convergence::{
+///     Batch, Counter, GlobalCall, Globe, GlobeEffect, GlobeOptions, GlobeTuning, MemoryGlobe,
+///     MemoryRegion, RegionName, RegionNumber, pack,
+/// };
+/// use tidegate_limiter::{Digest, Now, Options, Seed, Table};
+///
+/// // Another region has used 8 of a subject.
+/// let (subject, window_ms, sequence) = (Digest::from_bytes([7; 16]), 60_000, 28_333_334);
+/// let counter = Counter { window_ms, sequence, subject, count: 8 };
+/// let (payload, expires_ms) = pack(vec![counter]).remove(0);
+/// let mut now = Now::new(sequence * window_ms, 10_000);
+/// let (region, written_ms) = (RegionNumber(9), now.unix_ms());
+/// let batch = Batch { region, repeats: false, nonce: 1, written_ms, expires_ms, payload };
+/// let mut global_store = MemoryGlobe::default();
+/// global_store.call(&GlobalCall::Publish(batch), written_ms)?;
+///
+/// let table = Table::new(Options::default().with_region(), Seed::from_bytes([7; 32]));
+/// let mut regional_store = MemoryRegion::new(1);
+/// let name = RegionName::new("eu")?;
+/// let options = GlobeOptions { name, regions_max: 3, private: false };
+/// let mut globe = Globe::new(GlobeTuning::default(), options, 1 << 64, 1);
+/// globe.begin(&table);
+/// for _ in 0..20 {
+///     globe.tick(&table, now);
+///     let mut effects = Vec::new();
+///     globe.take_effects(&mut effects);
+///     for effect in effects {
+///         let ms = now.monotonic_ms();
+///         match effect {
+///             GlobeEffect::Board { id, call, .. } => {
+///                 let reply = regional_store.board(&call, ms);
+///                 globe.board_replied(&table, id, Ok(reply), now);
+///             }
+///             GlobeEffect::Region { id, call, .. } => {
+///                 let reply = regional_store.call(&call, ms);
+///                 globe.region_replied(&table, id, Ok(reply), now);
+///             }
+///             GlobeEffect::Global { id, call, .. } => {
+///                 let reply = global_store.call(&call, now.unix_ms());
+///                 globe.global_replied(&table, id, reply, now);
+///             }
+///         }
+///     }
+///     let rest_ms = globe.next_tick_ms().saturating_sub(now.monotonic_ms());
+///     now = now.after_ms(rest_ms.clamp(1, 1_000));
+/// }
+/// assert_eq!((globe.counts(now).registered, globe.counts(now).imported), (1, 1));
+/// let view = globe.known((subject, window_ms), sequence, now);
+/// assert_eq!(view.number, Some(RegionNumber::of(globe.identity())));
+/// assert_eq!(view.current.others, [(RegionNumber(9), 8)]);
+///
+/// globe.drain(&table, now);
+/// assert!(globe.is_clean() && globe.is_settled(), "it had nothing to say");
+/// globe.release(now);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Globe {
     tuning: GlobeTuning,
@@ -149,7 +208,8 @@ impl At<'_> {
 }
 
 impl Globe {
-    /// A process with a random identity, in front of a regional store with so many shards.
+    /// A process with a random identity, in front of a regional store with so many shards. The
+    /// [type](Self) has an example.
     #[must_use]
     pub fn new(tuning: GlobeTuning, options: GlobeOptions, incarnation: u128, shards: u16) -> Self {
         let mut dice = Dice::new(incarnation);
@@ -177,12 +237,14 @@ impl Globe {
         }
     }
 
-    /// Says to the table that other regions matter, before anything is heard of them.
+    /// Says to the table that other regions matter, before anything is heard of them. The
+    /// [type](Self) has an example.
     pub fn begin(&mut self, table: &Table) {
         table.heard_globe(0, self.tuning.window_min_ms);
     }
 
-    /// Does what is due. Call it no later than [`next_tick_ms`](Self::next_tick_ms).
+    /// Does what is due. Call it no later than [`next_tick_ms`](Self::next_tick_ms). The
+    /// [type](Self) has an example.
     pub fn tick(&mut self, table: &Table, now: Now) {
         let at = At { table, now };
         self.watch_clock(at);
@@ -195,12 +257,13 @@ impl Globe {
         self.import(at);
     }
 
-    /// Takes what has to be done, in order.
+    /// Takes what has to be done, in order. The [type](Self) has an example.
     pub fn take_effects(&mut self, into: &mut Vec<GlobeEffect>) {
         into.append(&mut self.effects);
     }
 
-    /// The moment of the monotonic clock at which [`tick`](Self::tick) has something to do.
+    /// The moment of the monotonic clock at which [`tick`](Self::tick) has something to do. The
+    /// [type](Self) has an example.
     #[must_use]
     pub fn next_tick_ms(&self) -> u64 {
         if self.expiring {
@@ -215,8 +278,8 @@ impl Globe {
         all.into_iter().flatten().min().unwrap_or(u64::MAX)
     }
 
-    /// From now on nothing waits: what is to be published is. Over when it
-    /// [is clean](Self::is_clean).
+    /// From now on nothing waits: what is to be published is. Over when it [is
+    /// clean](Self::is_clean). The [type](Self) has an example.
     pub fn drain(&mut self, table: &Table, now: Now) {
         let at = At { table, now };
         self.draining = true;
@@ -228,7 +291,8 @@ impl Globe {
         self.posts.hurry(at.ms());
     }
 
-    /// Whether there is nothing that this process should have published.
+    /// Whether there is nothing that this process should have published. The [type](Self) has an
+    /// example.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         let busy = |call: &Call| {
@@ -239,7 +303,8 @@ impl Globe {
     }
 
     /// Whether it can be [released](Self::release): nothing is left to publish, and nothing is
-    /// under way that would take the name again after it was given up.
+    /// under way that would take the name again after it was given up. The [type](Self) has an
+    /// example.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         let registers = |call: &Call| matches!(call, Call::Register { .. });
@@ -247,7 +312,7 @@ impl Globe {
     }
 
     /// Gives up what this process holds: the lead of its region, and its name if that is its own.
-    /// Call it last.
+    /// Call it last. The [type](Self) has an example.
     pub fn release(&mut self, now: Now) {
         let call = BoardCall {
             lease_ms: 0,
@@ -265,7 +330,7 @@ impl Globe {
         }
     }
 
-    /// How things stand.
+    /// How things stand. The [type](Self) has an example.
     #[must_use]
     pub fn counts(&self, now: Now) -> GlobeCounts {
         let mut counts = GlobeCounts {

@@ -15,7 +15,7 @@ const NUMBER_MAX: usize = 10;
 /// A group's head and one total take at most this many bytes.
 const TOTAL_MAX: usize = 3 * NUMBER_MAX + 16 + NUMBER_MAX;
 
-/// What a region has used of a cell.
+/// What a region has used of a cell. [`pack`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Counter {
     /// The length of the subject's windows.
@@ -30,7 +30,7 @@ pub struct Counter {
 
 impl Counter {
     /// When it is of no use any more: the window after its own is over, whatever the clock of
-    /// whoever wrote it said.
+    /// whoever wrote it said. [`pack`] has an example.
     #[must_use]
     pub const fn expires_ms(&self) -> u64 {
         self.sequence.saturating_add(2).saturating_mul(self.window_ms)
@@ -42,13 +42,15 @@ impl Counter {
 ///
 /// ```
 /// # use tidegate_limiter::Digest;
-/// use tidegate_convergence::{Counter, pack, unpack};
+/// use tidegate_convergence::{Counter, PAYLOAD_MAX, pack, unpack};
 ///
 /// let subject = Digest::from_bytes([7; 16]);
 /// let counter = Counter { window_ms: 60_000, sequence: 29_000_000, subject, count: 5 };
 /// let packed = pack(vec![counter]);
-/// assert_eq!(packed[0].1, 29_000_002 * 60_000);
-/// assert_eq!(unpack(&packed[0].0), Some(vec![counter]));
+/// assert_eq!((packed.len(), packed[0].1), (1, 29_000_002 * 60_000));
+/// assert!(packed[0].0.len() <= PAYLOAD_MAX);
+/// assert_eq!((packed[0].1, unpack(&packed[0].0)), (counter.expires_ms(), Some(vec![counter])));
+/// assert_eq!(unpack(b"no payload"), None);
 /// ```
 #[must_use]
 pub fn pack(mut counters: Vec<Counter>) -> Vec<(Vec<u8>, u64)> {
@@ -98,7 +100,7 @@ fn push_number(payload: &mut Vec<u8>, mut number: u64) {
 }
 
 /// Reads a payload; `None` if it is not one. Takes no more memory than the payload is long, give or
-/// take a factor.
+/// take a factor. [`pack`] has an example.
 #[must_use]
 pub fn unpack(payload: &[u8]) -> Option<Vec<Counter>> {
     let (version, mut rest) = payload.split_first()?;

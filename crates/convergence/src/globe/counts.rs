@@ -2,7 +2,7 @@
 
 use crate::breaker::BreakerState;
 
-/// What happened since the start, and how things stand.
+/// What happened since the start, and how things stand. [`Globe`](crate::Globe) has an example.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GlobeCounts {

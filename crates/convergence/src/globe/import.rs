@@ -32,7 +32,8 @@ impl Globe {
         self.send(Call::Import { import, sent: at.now, generation }, call);
     }
 
-    /// The answer to a call to the global store, or that there is none.
+    /// The answer to a call to the global store, or that there is none. The [type](Self) has an
+    /// example.
     pub fn global_replied(
         &mut self,
         table: &Table,

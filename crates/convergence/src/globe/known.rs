@@ -6,7 +6,8 @@ use crate::global::RegionNumber;
 
 use super::Globe;
 
-/// What the regions have published of one cell, as far as this process has heard.
+/// What the regions have published of one cell, as far as this process has heard. [`Globe`] has an
+/// example.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PublishedCell {
@@ -18,7 +19,8 @@ pub struct PublishedCell {
     pub others: Vec<(RegionNumber, u64)>,
 }
 
-/// What the regions have published of a subject, as far as this process has heard.
+/// What the regions have published of a subject, as far as this process has heard. [`Globe`] has an
+/// example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GlobeView {
@@ -33,7 +35,7 @@ pub struct GlobeView {
 }
 
 impl Globe {
-    /// Under which identity the region publishes.
+    /// Under which identity the region publishes. The [type](Self) has an example.
     #[must_use]
     pub const fn identity(&self) -> u128 {
         self.name.identity()
@@ -42,13 +44,24 @@ impl Globe {
     /// Goes on as the region that had this identity, whose counts this process has restored: what
     /// it published then is its own, not another region's. Only for a region that is one process,
     /// before it has begun.
+    ///
+    /// ```
+    /// use tidegate_convergence::{Globe, GlobeOptions, GlobeTuning, RegionName};
+    ///
+    /// let name = RegionName::new("eu")?;
+    /// let options = GlobeOptions { name, regions_max: 3, private: true };
+    /// let globe = Globe::new(GlobeTuning::default(), options, 1 << 64, 1).resuming(7);
+    /// assert_eq!(globe.identity(), 7);
+    /// # Ok::<(), tidegate_convergence::RegionNameError>(())
+    /// ```
     #[must_use]
     pub fn resuming(mut self, identity: u128) -> Self {
         self.name = super::Name::new(identity);
         self
     }
 
-    /// What the regions have published of the cell with this sequence and of the one before it.
+    /// What the regions have published of the cell with this sequence and of the one before it. The
+    /// [type](Self) has an example.
     #[must_use]
     pub fn known(&self, (subject, window_ms): (Digest, u64), sequence: u64, now: Now) -> GlobeView {
         let number = self.name.number();

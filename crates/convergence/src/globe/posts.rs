@@ -115,6 +115,8 @@ impl Posts {
 
 impl Globe {
     /// What the region has recorded of these subjects may have grown, or they are new here.
+    /// [`Region::take_touched`](crate::Region::take_touched) gives them; the [type](Self) has an
+    /// example of the rest.
     pub fn touched(&mut self, table: &Table, touched: &[Touched], now: Now) {
         let at = At { table, now };
         for Touched { subject, grown, over_ms } in touched.iter().copied() {
@@ -132,7 +134,8 @@ impl Globe {
     }
 
     /// Tells the table what other regions have used of these subjects: those that are about to be
-    /// decided on for the first time.
+    /// decided on for the first time. A [`Need`](tidegate_limiter::Need) names each; the
+    /// [type](Self) has an example of the rest.
     pub fn adopt_all(&mut self, table: &Table, subjects: impl Iterator<Item = Ticket>, now: Now) {
         for subject in subjects {
             if let Some(cells) = table.cells(subject).filter(|cells| self.concerns(cells, now)) {
@@ -332,7 +335,7 @@ impl Globe {
         }
     }
 
-    /// The answer to a call to the board, or that there is none.
+    /// The answer to a call to the board, or that there is none. The [type](Self) has an example.
     pub fn board_replied(
         &mut self,
         table: &Table,

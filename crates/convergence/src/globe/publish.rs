@@ -95,7 +95,8 @@ impl Globe {
         Reply { current: reply(current), previous: reply(previous) }
     }
 
-    /// What the cells hold that were taken from the board, or that nobody said.
+    /// What the cells hold that were taken from the board, or that nobody said. The [type](Self)
+    /// has an example.
     pub fn region_replied(&mut self, table: &Table, id: GlobeId, answered: Answered, now: Now) {
         let Some(Call::Read(posts)) = self.calls.remove(&id) else { return };
         let at = At { table, now };

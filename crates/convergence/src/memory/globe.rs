@@ -39,7 +39,7 @@ struct Registered {
 }
 
 impl MemoryGlobe {
-    /// Answers a call at a moment of the store's own clock.
+    /// Answers a call at a moment of the store's own clock. The [type](Self) has an example.
     ///
     /// # Errors
     /// [`GlobalError::NameTaken`] to a region whose name another one uses.
@@ -73,17 +73,31 @@ impl MemoryGlobe {
     }
 
     /// Takes the next id, for a row that becomes visible when it is committed, or never.
+    ///
+    /// ```
+    /// use tidegate_convergence::{Batch, GlobalCall, GlobalReply, MemoryGlobe, RegionNumber};
+    ///
+    /// let (region, repeats, payload) = (RegionNumber(7), false, vec![1]);
+    /// let batch = Batch { region, repeats, nonce: 1, written_ms: 0, expires_ms: 60_000, payload };
+    /// let mut globe = MemoryGlobe::default();
+    /// let late = globe.begin();
+    /// let published = globe.call(&GlobalCall::Publish(batch.clone()), 0);
+    /// assert_eq!(published, Ok(GlobalReply::Published { id: late + 1 }));
+    /// assert!(!globe.rows().contains_key(&late), "a gap");
+    /// globe.commit(late, batch);
+    /// assert_eq!(globe.rows().len(), 2);
+    /// ```
     pub fn begin(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
     }
 
-    /// Makes a row visible.
+    /// Makes a row visible. [`begin`](Self::begin) has an example.
     pub fn commit(&mut self, id: u64, batch: Batch) {
         self.rows.insert(id, batch);
     }
 
-    /// The rows, by id.
+    /// The rows, by id. [`begin`](Self::begin) has an example.
     #[must_use]
     pub const fn rows(&self) -> &BTreeMap<u64, Batch> {
         &self.rows
@@ -137,19 +151,34 @@ impl MemoryGlobe {
 
 /// A [`MemoryGlobe`] that several limiters of one process share: for tests of what is built on a
 /// global store, without one.
+///
+/// ```
+/// use std::task::{Context, Poll, Waker};
+///
+/// use tidegate_convergence::{
+///     GlobalCall, GlobalReply, GlobalStore, Import, MemoryGlobalStore,
+/// };
+///
+/// let store = MemoryGlobalStore::new(|| 1_700_000_000_000);
+/// let call = GlobalCall::Import(Import { from: 0, gaps: vec![], repeats: true, rows_max: 10 });
+/// let mut context = Context::from_waker(Waker::noop());
+/// let answered = store.call(&call).as_mut().poll(&mut context);
+/// assert_eq!(answered, Poll::Ready(Ok(GlobalReply::Imported(vec![]))), "it waits for nobody");
+/// assert!(store.with(|globe| globe.rows().is_empty()));
+/// ```
 pub struct MemoryGlobalStore {
     globe: Mutex<MemoryGlobe>,
     clock: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
 impl MemoryGlobalStore {
-    /// A store with this clock, in milliseconds.
+    /// A store with this clock, in milliseconds. The [type](Self) has an example.
     #[must_use]
     pub fn new(clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self { globe: Mutex::default(), clock: Box::new(clock) }
     }
 
-    /// Looks into the store, or breaks it.
+    /// Looks into the store, or breaks it. The [type](Self) has an example.
     pub fn with<R>(&self, look: impl FnOnce(&mut MemoryGlobe) -> R) -> R {
         look(&mut self.globe.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -13,13 +13,20 @@ use crate::store::{
 /// Keeps a board and nothing else: all there is to know of a cell is in the process's own table.
 /// What that evicts is forgotten, as in a process without a region; what was published of it comes
 /// back from the other regions.
+///
+/// ```
+/// use tidegate_convergence::{PrivateStore, RegionalStore};
+///
+/// let store = PrivateStore::new(|| 1_700_000_000_000);
+/// assert_eq!(store.shards(), 1);
+/// ```
 pub struct PrivateStore {
     board: Mutex<Board>,
     clock: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
 impl PrivateStore {
-    /// A store with this clock, in milliseconds.
+    /// A store with this clock, in milliseconds. The [type](Self) has an example.
     #[must_use]
     pub fn new(clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self { board: Mutex::default(), clock: Box::new(clock) }
