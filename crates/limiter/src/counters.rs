@@ -9,7 +9,7 @@ const STRIPES: usize = 64;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What a table has done since it was made.
+        /// What a table has done since it was made. [`Table`](crate::Table) has an example.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Counts {

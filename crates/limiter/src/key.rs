@@ -11,16 +11,23 @@
 
 use crate::request::{Part, Subject};
 
-/// First byte of every encoding. A change of the encoding is a change of this number: old and
-/// new names then never meet.
+/// First byte of every encoding. A change of the encoding is a change of this number: old and new
+/// names then never meet. [`encode`] has an example.
 pub const ENCODING_VERSION: u8 = 1;
 
 /// What the members of a fleet share so that they, and only they, compute the same names.
+///
+/// ```
+/// use tidegate_limiter::FleetSecret;
+///
+/// let secret = FleetSecret::from_bytes(*b"0123456789abcdef0123456789abcdef");
+/// assert_eq!(format!("{secret:?}"), "FleetSecret(..)", "never shown");
+/// ```
 #[derive(Clone)]
 pub struct FleetSecret([u8; 32]);
 
 impl FleetSecret {
-    /// A secret of the operator's.
+    /// A secret of the operator's. The [type](Self) has an example.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
@@ -60,6 +67,18 @@ impl std::fmt::Debug for FleetSecret {
 
 /// Appends the encoding of a subject: a version byte, then each part with its length before it,
 /// then the window. Distinct subjects have distinct encodings (INV-34).
+///
+/// ```
+/// use tidegate_limiter::{ENCODING_VERSION, Part, Subject, Window, encode};
+///
+/// let window = Window::from_millis(60_000)?;
+/// let subject = Subject::new(Part::new("ws")?, Part::new("a")?, Part::new("b-c")?, window);
+/// let mut bytes = Vec::new();
+/// encode(&subject, &mut bytes);
+/// assert_eq!(bytes[0], ENCODING_VERSION);
+/// assert_eq!(bytes[1..7], [2, 0, 0, 0, b'w', b's'], "a length, then the text");
+/// # Ok::<(), tidegate_limiter::RequestError>(())
+/// ```
 pub fn encode(subject: &Subject<'_>, out: &mut Vec<u8>) {
     out.push(ENCODING_VERSION);
     for part in [subject.workspace, subject.namespace, subject.identifier] {
@@ -85,13 +104,15 @@ pub fn encode(subject: &Subject<'_>, out: &mut Vec<u8>) {
 ///     Digest::of(&subject("a", "b-c")?, &secret),
 ///     Digest::of(&subject("a-b", "c")?, &secret),
 /// );
+/// let digest = Digest::of(&subject("a", "b-c")?, &secret);
+/// assert_eq!(Digest::from_bytes(*digest.as_bytes()), digest);
 /// # Ok::<(), tidegate_limiter::RequestError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest([u8; 16]);
 
 impl Digest {
-    /// The name of this subject in the fleet that has this secret.
+    /// The name of this subject in the fleet that has this secret. The [type](Self) has an example.
     #[must_use]
     pub fn of(subject: &Subject<'_>, secret: &FleetSecret) -> Self {
         let mut bytes = [0; 16];
@@ -99,13 +120,13 @@ impl Digest {
         Self(bytes)
     }
 
-    /// A name that came from outside.
+    /// A name that came from outside. The [type](Self) has an example.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// The 16 bytes.
+    /// The 16 bytes. The [type](Self) has an example.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
@@ -137,7 +158,7 @@ const PAIRS: usize = 16;
 const PAIR: usize = 16;
 
 /// 32 random bytes that make the fingerprints of one process its own, so that nobody can choose
-/// identifiers that collide.
+/// identifiers that collide. [`Table`](crate::Table) has an example.
 #[derive(Clone)]
 pub struct Seed {
     bytes: [u8; 32],
@@ -170,6 +191,7 @@ impl std::fmt::Debug for Spread {
 
 impl Seed {
     /// A seed; draw it from the operating system, or fix it to repeat a run.
+    /// [`Table`](crate::Table) has an example.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         let mut xof = blake3::Hasher::new_keyed(&bytes).finalize_xof();

@@ -5,6 +5,41 @@
 //! memory. It does no I/O, reads no clock, awaits nothing and logs nothing; a decision on a
 //! subject that is already known allocates nothing.
 //!
+//! ```
+//! use tidegate_limiter::{
+//!     Batch, Cost, Denial, Limit, Now, Options, Part, Request, RequestError, Seed, Source,
+//!     Subject, Table, Window,
+//! };
+//!
+//! // What may be asked is parsed once.
+//! assert_eq!(Part::new("").map_err(RequestError::code), Err("empty"));
+//! assert_eq!(Window::from_millis(999), Err(RequestError::WindowTooShort));
+//! let (workspace, namespace, user) = (Part::new("acme")?, Part::new("email")?, Part::new("ann")?);
+//! let subject = Subject::new(workspace, namespace, user, Window::from_millis(60_000)?);
+//! let request = Request::new(subject, Limit::new(10), Cost::new(8)?);
+//!
+//! // The window began 20 seconds ago.
+//! let table = Table::new(Options::default(), Seed::from_bytes([7; 32]));
+//! let now = Now::new(1_700_000_060_000, 0);
+//! let answer = table.decide(&request, now);
+//! assert!(answer.admitted() && answer.denial().is_none());
+//! assert_eq!((answer.limit(), answer.remaining()), (10, 2));
+//! assert_eq!(answer.reset_unix_ms(), 1_700_000_100_000);
+//! assert_eq!((answer.source(), answer.age_ms(), answer.degraded()), (Source::Local, 0, false));
+//!
+//! // All but 2 of the 8 have to leave the sliding window first.
+//! let denied = table.decide(&request, now);
+//! assert_eq!(denied.denial(), Some(Denial::Limit));
+//! let wait_ms = denied.retry_after_ms().unwrap_or(u64::MAX);
+//! assert!(table.explain(&request, now.after_ms(wait_ms)).answer.admitted());
+//! assert!(!table.explain(&request, now.after_ms(wait_ms - 1)).answer.admitted());
+//!
+//! // Two of them at once never fit, so neither is spent.
+//! let answer = table.decide_all(&Batch::new(&[request, request])?, now.after_ms(120_000));
+//! assert!(!answer.admitted() && answer.items()[0].admitted() && !answer.items()[1].admitted());
+//! # Ok::<(), RequestError>(())
+//! ```
+//!
 //! The story, in the order of the files:
 //!
 //! 1. [`request`](Request): what may be asked, parsed once.

@@ -12,8 +12,8 @@ use crate::key::Digest;
 use crate::request::WINDOW_MS_MAX;
 use crate::time::Now;
 
-/// Shortest window that is saved: as with what regions tell each other. A process that is away
-/// for seconds has forgotten little of a shorter one.
+/// Shortest window that is saved: as with what regions tell each other. A process that is away for
+/// seconds has forgotten little of a shorter one. [`SavedSubject`] has an example.
 pub const SAVED_WINDOW_MS_MIN: u64 = 60_000;
 
 /// How long it is kept after it has expired. A clock may be ahead for a while, and that must not
@@ -24,6 +24,17 @@ const _: () = assert!(SAVED_WINDOW_MS_MIN < WINDOW_MS_MAX);
 const _: () = assert!(WINDOW_MS_MAX <= u32::MAX as u64);
 
 /// What is saved of one subject: what its region, which is one process, admitted to two windows.
+///
+/// ```
+/// use tidegate_limiter::{Digest, Now, SAVED_WINDOW_MS_MIN, SavedSubject};
+///
+/// let subject = Digest::from_bytes([7; 16]);
+/// let saved = SavedSubject { subject, window_ms: 60_000, sequence: 9, current: 4, previous: 2 };
+/// assert_eq!((saved.starts_ms(), saved.expires_ms()), (540_000, 660_000));
+/// assert!(saved.is_live(Now::new(0, 0)), "the clock is behind");
+/// assert!(!saved.is_live(Now::new(660_000 + 3_600_000, 0)), "an hour after it expired");
+/// assert_eq!(u64::from(saved.window_ms), SAVED_WINDOW_MS_MIN);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SavedSubject {
     /// The subject.
@@ -39,20 +50,21 @@ pub struct SavedSubject {
 }
 
 impl SavedSubject {
-    /// When neither window counts any more, by the wall clock.
+    /// When neither window counts any more, by the wall clock. The [type](Self) has an example.
     #[must_use]
     pub fn expires_ms(&self) -> u64 {
         self.sequence.saturating_add(2).saturating_mul(self.window_ms.into())
     }
 
-    /// When the later window begins, by the wall clock.
+    /// When the later window begins, by the wall clock. The [type](Self) has an example.
     #[must_use]
     pub fn starts_ms(&self) -> u64 {
         self.sequence.saturating_mul(self.window_ms.into())
     }
 
     /// Whether it may still matter: a window of at least a minute that has not expired, or less
-    /// than an hour ago. One that has not begun may: it is the clock that is behind.
+    /// than an hour ago. One that has not begun may: it is the clock that is behind. The
+    /// [type](Self) has an example.
     #[must_use]
     pub fn is_live(&self, now: Now) -> bool {
         (SAVED_WINDOW_MS_MIN..=WINDOW_MS_MAX).contains(&self.window_ms.into())
@@ -91,12 +103,16 @@ impl SavedSubject {
 /// Everything that was saved, to be looked up.
 ///
 /// ```
-/// use tidegate_limiter::{Digest, SavedSubject, SavedSubjects};
+/// use tidegate_limiter::{Digest, Now, SavedSubject, SavedSubjects};
 ///
 /// let subject = Digest::from_bytes([7; 16]);
 /// let saved = SavedSubject { subject, window_ms: 60_000, sequence: 9, current: 4, previous: 2 };
-/// let all = SavedSubjects::new(vec![saved]);
+/// let late = SavedSubject { current: 3, ..saved };
+/// let all = SavedSubjects::new(vec![saved, late]);
 /// assert_eq!((all.count(subject, 9), all.count(subject, 8), all.count(subject, 7)), (4, 2, 0));
+/// assert_eq!(all.as_slice(), [saved], "the largest stands");
+/// assert_eq!((all.latest_ms(), all.expires_ms()), (540_000, 660_000));
+/// assert!(all.live(Now::new(86_400_000, 0)).as_slice().is_empty(), "a day later");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SavedSubjects {
@@ -153,7 +169,7 @@ fn keep_two(subjects: &mut Vec<SavedSubject>) {
 }
 
 impl SavedSubjects {
-    /// Of what was saved, the largest counts.
+    /// Of what was saved, the largest counts. The [type](Self) has an example.
     #[must_use]
     pub fn new(mut subjects: Vec<SavedSubject>) -> Self {
         let order =
@@ -167,14 +183,14 @@ impl SavedSubjects {
         Self { subjects: subjects.into_boxed_slice(), starts, expires_ms, latest_ms }
     }
 
-    /// Only what may still matter.
+    /// Only what may still matter. The [type](Self) has an example.
     #[must_use]
     pub fn live(self, now: Now) -> Self {
         let subjects = self.subjects.into_vec().into_iter();
         Self::new(subjects.filter(|saved| saved.is_live(now)).collect())
     }
 
-    /// What was admitted to a window of a subject.
+    /// What was admitted to a window of a subject. The [type](Self) has an example.
     #[must_use]
     pub fn count(&self, subject: Digest, sequence: u64) -> u64 {
         let near = self.near(subject).unwrap_or_default();
@@ -192,20 +208,20 @@ impl SavedSubjects {
         self.subjects.get(begin..end)
     }
 
-    /// Everything, by digest.
+    /// Everything, by digest. The [type](Self) has an example.
     #[must_use]
     pub fn as_slice(&self) -> &[SavedSubject] {
         &self.subjects
     }
 
-    /// When nothing of it counts any more, by the wall clock.
+    /// When nothing of it counts any more, by the wall clock. The [type](Self) has an example.
     #[must_use]
     pub const fn expires_ms(&self) -> u64 {
         self.expires_ms
     }
 
     /// When the latest window of all begins, by the wall clock. One that says less is behind the
-    /// clock that they were saved by.
+    /// clock that they were saved by. The [type](Self) has an example.
     #[must_use]
     pub const fn latest_ms(&self) -> u64 {
         self.latest_ms

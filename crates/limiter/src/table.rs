@@ -65,6 +65,10 @@ const MOVES_MAX: usize = 4;
 /// assert!(!denied.admitted());
 /// let wait_ms = denied.retry_after_ms().unwrap_or(u64::MAX);
 /// assert!(table.decide(&request, now.after_ms(wait_ms)).admitted());
+///
+/// let counts = table.counts();
+/// assert_eq!((counts.admitted_local, counts.denied_local, table.subjects()), (3, 1, 1));
+/// assert!(table.accounted_bytes() <= 256 << 20, "the default");
 /// # Ok::<(), tidegate_limiter::RequestError>(())
 /// ```
 #[derive(Debug)]
@@ -82,7 +86,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table that keeps to the budget of `options`.
+    /// A table that keeps to the budget of `options`. The [type](Self) has an example.
     #[must_use]
     pub fn new(options: Options, seed: Seed) -> Self {
         let shards =
@@ -92,7 +96,7 @@ impl Table {
         Self { shards, seed, secret, counters, sweeps, regional, restored }
     }
 
-    /// Decides one request.
+    /// Decides one request. The [type](Self) has an example.
     pub fn decide(&self, request: &Request<'_>, now: Now) -> Answer {
         let key = Key::of(&request.subject, &self.seed);
         let terms = Terms::of(request);
@@ -111,6 +115,27 @@ impl Table {
     }
 
     /// Decides a batch: all requests are admitted, or none is.
+    ///
+    /// ```
+    /// use tidegate_limiter::{
+    ///     Batch, Cost, Limit, Now, Options, Part, Request, Seed, Subject, Table, Window,
+    /// };
+    ///
+    /// let table = Table::new(Options::default(), Seed::from_bytes([7; 32]));
+    /// let (part, minute) = (Part::new("a")?, Window::from_millis(60_000)?);
+    /// let ask = |window, limit| {
+    ///     Request::new(Subject::new(part, part, part, window), Limit::new(limit), Cost::ONE)
+    /// };
+    /// let both = [ask(minute, 9), ask(Window::from_millis(1_000)?, 0)];
+    /// let now = Now::new(1_700_000_040_000, 0);
+    /// let mut answer = table.decide_all(&Batch::new(&both)?, now);
+    /// assert!(!answer.admitted() && answer.items()[0].admitted(), "the other one did not fit");
+    ///
+    /// table.decide_all_into(&Batch::new(&both[..1])?, now, &mut answer);
+    /// assert!(answer.admitted());
+    /// assert_eq!(answer.items()[0].remaining(), 8, "the first time nothing was spent");
+    /// # Ok::<(), tidegate_limiter::RequestError>(())
+    /// ```
     pub fn decide_all(&self, batch: &Batch<'_>, now: Now) -> BatchAnswer {
         let mut answer = BatchAnswer::default();
         self.decide_all_into(batch, now, &mut answer);
@@ -118,7 +143,7 @@ impl Table {
     }
 
     /// Decides a batch and puts the answer where an older one was: allocates nothing if that one
-    /// was as long.
+    /// was as long. [`decide_all`](Self::decide_all) has an example.
     pub fn decide_all_into(&self, batch: &Batch<'_>, now: Now, answer: &mut BatchAnswer) {
         batch::decide(self, batch.requests(), now, None, answer);
     }
@@ -282,6 +307,21 @@ impl Table {
 
     /// Does one bounded step of cleaning up and returns how many subjects it dropped. Call it now
     /// and then, for example every 100 ms: expired subjects then make room before it is needed.
+    ///
+    /// ```
+    /// # use tidegate_limiter::*;
+    /// let options = Options::default().with_budget_bytes(64 << 10);
+    /// let table = Table::new(options, Seed::from_bytes([7; 32]));
+    /// # let (part, second) = (Part::new("a")?, Window::from_millis(1_000)?);
+    /// # let subject = Subject::new(part, part, part, second);
+    /// # let request = Request::new(subject, Limit::new(9), Cost::ONE);
+    /// let now = Now::new(1_700_000_040_000, 0);
+    /// let _ = table.decide(&request, now); // Of a window of a second.
+    /// let later = now.after_ms(60_000);
+    /// assert_eq!((0..100).map(|_| table.sweep(later)).sum::<usize>(), 1);
+    /// assert_eq!(table.subjects(), 0);
+    /// # Ok::<(), tidegate_limiter::RequestError>(())
+    /// ```
     pub fn sweep(&self, now: Now) -> usize {
         if let Some(restored) = &self.restored {
             restored.sweep(now);
@@ -295,6 +335,21 @@ impl Table {
 
     /// The cell of a subject, if it is in the table and the cell is its current or previous one.
     /// This is how convergence reads and raises what a cell holds.
+    ///
+    /// ```
+    /// # use tidegate_limiter::*;
+    /// # let table = Table::new(Options::default(), Seed::from_bytes([7; 32]));
+    /// # let (part, window) = (Part::new("a")?, Window::from_millis(60_000)?);
+    /// # let subject = Subject::new(part, part, part, window);
+    /// let now = Now::new(28_333_334 * 60_000, 0);
+    /// let _ = table.decide(&Request::new(subject, Limit::new(9), Cost::new(4)?), now);
+    /// let cell = table.cell(&subject, 28_333_334).ok_or("it was decided on")?;
+    /// cell.observe_foreign(5);
+    /// assert_eq!((cell.mine(), cell.foreign()), (4, 5));
+    /// assert!(!table.decide(&Request::new(subject, Limit::new(9), Cost::ONE), now).admitted());
+    /// assert!(table.cell(&subject, 7).is_none(), "long ago");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn cell(&self, subject: &Subject<'_>, sequence: u64) -> Option<CellHandle<'_>> {
         let key = Key::of(subject, &self.seed);
@@ -303,6 +358,7 @@ impl Table {
     }
 
     /// Hash, look-up and one compare-and-swap on this map: the floor that benchmarks compare with.
+    /// Callers use [`decide`](Self::decide), of which the [type](Self) has an example.
     #[cfg(feature = "bench")]
     #[must_use]
     pub fn bare_loop(&self, request: &Request<'_>) -> bool {
@@ -311,20 +367,20 @@ impl Table {
         spot.is_some_and(|spot| spot.ledger.swap_one_word())
     }
 
-    /// What happened so far.
+    /// What happened so far. The [type](Self) has an example.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counters.counts()
     }
 
-    /// Subjects in the table.
+    /// Subjects in the table. The [type](Self) has an example.
     #[must_use]
     pub fn subjects(&self) -> usize {
         self.shards.iter().map(Shard::subjects).sum()
     }
 
     /// Bytes of the table itself and of all that it has allocated for its subjects. Never above the
-    /// budget (INV-32).
+    /// budget (INV-32). The [type](Self) has an example.
     #[must_use]
     pub fn accounted_bytes(&self) -> usize {
         let shards: usize = self.shards.iter().map(Shard::accounted_bytes).sum();

@@ -10,7 +10,7 @@ use crate::window::{fits, weigh};
 
 use super::{MOVES_MAX, Spot, Table};
 
-/// What a cell holds, as far as this process knows.
+/// What a cell holds, as far as this process knows. [`Table::inspect`] has an example.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CellCounts {
@@ -59,7 +59,7 @@ impl CellCounts {
         }
     }
 
-    /// What a decision counts: `claimed + peers + foreign`.
+    /// What a decision counts: `claimed + peers + foreign`. [`Table::inspect`] has an example.
     #[must_use]
     pub const fn view(&self) -> u64 {
         self.claimed.saturating_add(self.peers).saturating_add(self.foreign)
@@ -67,6 +67,20 @@ impl CellCounts {
 
     /// What was admitted here and the regional store has not recorded. Means nothing for a process
     /// on its own.
+    ///
+    /// ```
+    /// # use tidegate_limiter::*;
+    /// let table = Table::new(Options::default().with_region(), Seed::from_bytes([7; 32]));
+    /// # let (part, window) = (Part::new("a")?, Window::from_millis(60_000)?);
+    /// # let subject = Subject::new(part, part, part, window);
+    /// # let now = Now::new(28_333_334 * 60_000, 0);
+    /// let _ = table.decide(&Request::new(subject, Limit::new(9), Cost::new(4)?), now);
+    /// assert_eq!(table.inspect(&subject, now).current.unreplayed(), 4);
+    /// let cell = table.cell(&subject, 28_333_334).ok_or("it was decided on")?;
+    /// cell.acknowledge(3);
+    /// assert_eq!(table.inspect(&subject, now).current.unreplayed(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub const fn unreplayed(&self) -> u64 {
         self.mine.saturating_sub(self.acked)
@@ -74,6 +88,19 @@ impl CellCounts {
 }
 
 /// The subject was at its limit a moment ago: admissions are checked with the region first.
+///
+/// ```
+/// # use tidegate_limiter::*;
+/// # let table = Table::new(Options::default(), Seed::from_bytes([7; 32]));
+/// # let (part, window) = (Part::new("a")?, Window::from_millis(60_000)?);
+/// # let subject = Subject::new(part, part, part, window);
+/// # let now = Now::new(28_333_334 * 60_000, 0);
+/// let request = Request::new(subject, Limit::new(1), Cost::ONE);
+/// let _ = (table.decide(&request, now), table.decide(&request, now)); // The second is denied.
+/// let strict = table.inspect(&subject, now).strict.ok_or("one of one is used")?;
+/// assert_eq!((strict.left_ms, strict.limit), (60_000, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Strict {
@@ -83,7 +110,7 @@ pub struct Strict {
     pub limit: u64,
 }
 
-/// What this process knows of a subject.
+/// What this process knows of a subject. [`Table::inspect`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SubjectView {
@@ -118,7 +145,8 @@ pub struct SubjectView {
 /// What would become of a request now, and why.
 ///
 /// `effective = current.view() + weighted + cost`, and the request fits if that is at most the
-/// limit; `weighted = floor(previous.view() · weight_ms / window_ms)`.
+/// limit; `weighted = floor(previous.view() · weight_ms / window_ms)`. [`Table::explain`] has an
+/// example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Explanation {
@@ -143,7 +171,8 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// It would fit, but for what batches in flight have reserved.
+    /// It would fit, but for what batches in flight have reserved. [`Table::explain`] has an
+    /// example.
     #[must_use]
     pub fn is_by_reservations(&self) -> bool {
         self.answer.denial() == Some(Denial::Reserved)
@@ -167,6 +196,7 @@ impl Table {
     /// let _ = table.decide(&Request::new(subject, Limit::new(5), Cost::new(2)?), now);
     /// let seen = table.inspect(&subject, now);
     /// assert_eq!((seen.known, seen.current.mine, seen.previous.mine), (true, 2, 0));
+    /// assert_eq!((seen.current.view(), seen.strict), (2, None));
     /// # Ok::<(), tidegate_limiter::RequestError>(())
     /// ```
     #[must_use]
@@ -195,6 +225,7 @@ impl Table {
     /// let why = table.explain(&request, later);
     /// assert_eq!((why.weight_ms, why.weighted, why.effective), (30_000, 1, 3));
     /// assert_eq!(why.answer, table.decide(&request, later));
+    /// assert!(!why.is_by_reservations(), "no batch is in flight");
     /// # Ok::<(), tidegate_limiter::RequestError>(())
     /// ```
     #[must_use]

@@ -14,11 +14,31 @@ use super::shard::Shard;
 
 /// Whom to call when there is something to tell the region. Called by whoever admits: it must be
 /// quick and must not block.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU32, Ordering};
+///
+/// # use tidegate_limiter::*;
+/// let calls = Arc::new(AtomicU32::new(0));
+/// let counted = Arc::clone(&calls);
+/// let wake = Wake::new(move || {
+///     counted.fetch_add(1, Ordering::Relaxed);
+/// });
+/// let table = Table::new(Options::default().with_wake(wake), Seed::from_bytes([7; 32]));
+/// # let (part, window) = (Part::new("a")?, Window::from_millis(60_000)?);
+/// # let subject = Subject::new(part, part, part, window);
+/// let request = Request::new(subject, Limit::new(9), Cost::ONE);
+/// let now = Now::new(1_700_000_040_000, 0);
+/// let _ = (table.decide(&request, now), table.decide(&request, now));
+/// assert_eq!(calls.load(Ordering::Relaxed), 1, "once, until what is noted is taken");
+/// # Ok::<(), tidegate_limiter::RequestError>(())
+/// ```
 #[derive(Clone)]
 pub struct Wake(Arc<dyn Fn() + Send + Sync>);
 
 impl Wake {
-    /// Calls `wake`.
+    /// Calls `wake`. The [type](Self) has an example.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Arc::new(wake))
     }
@@ -41,6 +61,21 @@ const SHARDS_MAX: usize = 16;
 const SHARD_SUBJECTS_MIN: usize = 4_096;
 
 /// What a [`Table`](crate::Table) is made with.
+///
+/// ```
+/// use tidegate_limiter::{FleetSecret, Freshness, Options};
+///
+/// let small = Options::default().with_budget_bytes(1 << 20);
+/// assert!(small.subjects_max() > 1_000);
+/// assert!(small.subjects_max() < Options::default().subjects_max());
+///
+/// // A member of a fleet that has a secret, in a region that is asked every second.
+/// let secret = FleetSecret::from_bytes([1; 32]);
+/// let fingerprint = secret.fingerprint();
+/// let freshness = Freshness { fresh_ms: 1_000, ..Freshness::default() };
+/// let member = small.with_region().with_freshness(freshness).with_fleet_secret(secret);
+/// assert_eq!(member.secret_fingerprint(), fingerprint);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Options {
     budget_bytes: usize,
@@ -68,7 +103,7 @@ impl Default for Options {
 impl Options {
     /// The most bytes the table may take, itself and what it allocates for its subjects. A budget
     /// too small for one subject is raised to what one subject needs. In a region, the list of
-    /// [noted](crate::Table::take_noted) subjects comes on top.
+    /// [noted](crate::Table::take_noted) subjects comes on top. The [type](Self) has an example.
     #[must_use]
     pub const fn with_budget_bytes(mut self, budget_bytes: usize) -> Self {
         self.budget_bytes = budget_bytes;
@@ -77,14 +112,16 @@ impl Options {
 
     /// Says that a regional store records what is admitted: cells that count and that it has not
     /// recorded yet are then never evicted (those that have expired are dropped all the same), and
-    /// [`Table::take_noted`](crate::Table::take_noted) says which they are.
+    /// [`Table::take_noted`](crate::Table::take_noted) says which they are. The [type](Self) has an
+    /// example.
     #[must_use]
     pub fn with_region(mut self) -> Self {
         self.region.get_or_insert_with(|| (Freshness::default(), Wake::new(|| {})));
         self
     }
 
-    /// As [`with_region`](Self::with_region), with another idea of what is fresh.
+    /// As [`with_region`](Self::with_region), with another idea of what is fresh. The [type](Self)
+    /// has an example.
     #[must_use]
     pub fn with_freshness(self, freshness: Freshness) -> Self {
         let mut options = self.with_region();
@@ -93,6 +130,7 @@ impl Options {
     }
 
     /// As [`with_region`](Self::with_region), and calls `wake` when there is something to tell.
+    /// [`Wake`] has an example.
     #[must_use]
     pub fn with_wake(self, wake: Wake) -> Self {
         let mut options = self.with_region();
@@ -108,13 +146,15 @@ impl Options {
     }
 
     /// The secret of the fleet, for the names of subjects outside this process.
+    ///
+    /// The [type](Self) has an example.
     #[must_use]
     pub const fn with_fleet_secret(mut self, secret: FleetSecret) -> Self {
         self.secret = secret;
         self
     }
 
-    /// Which secret that is: see [`FleetSecret::fingerprint`].
+    /// Which secret that is: see [`FleetSecret::fingerprint`]. The [type](Self) has an example.
     #[must_use]
     pub fn secret_fingerprint(&self) -> [u8; 16] {
         self.secret.fingerprint()
@@ -123,13 +163,35 @@ impl Options {
     /// What an earlier life of this process saved: its subjects begin with that when they come
     /// back. Not for a process whose regional store remembers it. Until all of it has expired it
     /// is kept on top of the budget, 48 bytes for each subject.
+    ///
+    /// ```
+    /// # use tidegate_limiter::*;
+    /// # let (part, window) = (Part::new("a")?, Window::from_millis(60_000)?);
+    /// # let subject = Subject::new(part, part, part, window);
+    /// let request = Request::new(subject, Limit::new(9), Cost::new(4)?);
+    /// let now = Now::new(28_333_334 * 60_000, 0);
+    /// let first_life = Table::new(Options::default(), Seed::from_bytes([7; 32]));
+    /// let _ = first_life.decide(&request, now);
+    /// let mut saved = Vec::new();
+    /// first_life.walk(&mut Walk::default(), 1_000, |ticket| {
+    ///     saved.extend(first_life.to_save(ticket, now));
+    /// });
+    ///
+    /// let options = Options::default().with_saved(SavedSubjects::new(saved));
+    /// let second_life = Table::new(options, Seed::from_bytes([8; 32]));
+    /// let digest = second_life.digest_of(&subject);
+    /// assert_eq!(second_life.restored(digest, 28_333_334, now), 4);
+    /// assert_eq!(second_life.all_restored(now).map(|all| all.as_slice().len()), Some(1));
+    /// assert_eq!(second_life.decide(&request, now).remaining(), 1, "4 + 4 of 9");
+    /// # Ok::<(), tidegate_limiter::RequestError>(())
+    /// ```
     #[must_use]
     pub fn with_saved(mut self, saved: SavedSubjects) -> Self {
         self.saved = Some(saved);
         self
     }
 
-    /// How many subjects the budget holds.
+    /// How many subjects the budget holds. The [type](Self) has an example.
     #[must_use]
     pub fn subjects_max(&self) -> usize {
         usize::from(self.shards()) * self.shard_subjects_max()

@@ -94,6 +94,7 @@ impl Restored {
 
 impl Table {
     /// What was restored of a window of a subject.
+    /// [`Options::with_saved`](crate::Options::with_saved) has an example.
     #[must_use]
     pub fn restored(&self, subject: Digest, sequence: u64, now: Now) -> u64 {
         let saved = self.restored.as_ref().and_then(|restored| restored.get(now));
@@ -101,7 +102,8 @@ impl Table {
     }
 
     /// Everything that was restored and still counts, seated or not. A save that left it out would
-    /// forget those who have not come back yet.
+    /// forget those who have not come back yet. [`Options::with_saved`](crate::Options::with_saved)
+    /// has an example.
     #[must_use]
     pub fn all_restored(&self, now: Now) -> Option<Arc<SavedSubjects>> {
         self.restored.as_ref().and_then(|restored| restored.get(now))
@@ -109,6 +111,7 @@ impl Table {
 
     /// What has to be saved of a subject: what this process and its peers have admitted, never what
     /// is only reserved and never what other regions have. `None` if there is nothing.
+    /// [`Options::with_saved`](crate::Options::with_saved) has an example.
     #[must_use]
     pub fn to_save(&self, subject: Ticket, now: Now) -> Option<SavedSubject> {
         for _ in 0..TURNS_MAX {
@@ -131,12 +134,22 @@ impl Table {
     }
 
     /// The name of a subject outside this process.
+    /// [`Options::with_saved`](crate::Options::with_saved) has an example.
     #[must_use]
     pub fn digest_of(&self, subject: &Subject<'_>) -> Digest {
         Digest::of(subject, &self.secret)
     }
 
     /// The secret that names are made with.
+    ///
+    /// ```
+    /// use tidegate_limiter::{FleetSecret, Options, Seed, Table};
+    ///
+    /// let options = Options::default().with_fleet_secret(FleetSecret::from_bytes([1; 32]));
+    /// let fingerprint = options.secret_fingerprint();
+    /// let table = Table::new(options, Seed::from_bytes([7; 32]));
+    /// assert_eq!(table.fleet_secret().fingerprint(), fingerprint);
+    /// ```
     #[must_use]
     pub const fn fleet_secret(&self) -> &FleetSecret {
         &self.secret
