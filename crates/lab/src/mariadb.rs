@@ -198,7 +198,7 @@ impl MariaDbServer {
     /// # Errors
     /// When it has ended.
     pub fn pause(&self) -> Result<()> {
-        self.process.signal("STOP")
+        self.process.pause()
     }
 
     /// Lets it go on after [`MariaDbServer::pause`].
@@ -206,7 +206,7 @@ impl MariaDbServer {
     /// # Errors
     /// When it has ended.
     pub fn resume(&self) -> Result<()> {
-        self.process.signal("CONT")
+        self.process.resume()
     }
 
     /// Starts it again on the same port with what it had on its disk; kills it first if it runs.

@@ -1,5 +1,6 @@
 //! A process that we started, and that ends with its owner.
 
+use std::fs;
 use std::process::{Child, Command, Stdio};
 
 use crate::resp::{self, Value};
@@ -74,6 +75,20 @@ impl Process {
         }
     }
 
+    /// Stops it in its tracks, and waits until each of its threads stands still: the signal is on
+    /// its way when `kill` returns, and a thread that has not met it yet may still answer.
+    pub(crate) fn pause(&self) -> Result<()> {
+        self.signal("STOP")?;
+        let id = self.id();
+        let still = || id.is_none_or(stands_still).then_some(());
+        eventually("the process stands still", DEADLINE, still)
+    }
+
+    /// Lets it go on.
+    pub(crate) fn resume(&self) -> Result<()> {
+        self.signal("CONT")
+    }
+
     /// Asks it to end, and waits until it has.
     pub(crate) fn stop(&mut self) -> Result<()> {
         self.signal("TERM")?;
@@ -89,6 +104,18 @@ impl Process {
             let _ = child.wait();
         }
     }
+}
+
+/// Whether the system says of every thread of a process that it is stopped. One that has no such
+/// list is believed to be quick.
+fn stands_still(id: u32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{id}/task")) else { return true };
+    // The state follows the name, which is in brackets and may itself contain some. A thread that
+    // ended has another one, or no file.
+    let is_stopped =
+        |stat: String| stat.rsplit_once(") ").is_none_or(|(_, on)| on.starts_with(['T', 'Z']));
+    let stats = threads.flatten().map(|thread| fs::read_to_string(thread.path().join("stat")));
+    stats.flatten().all(is_stopped)
 }
 
 impl Drop for Process {

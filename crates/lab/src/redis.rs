@@ -198,7 +198,7 @@ impl RedisServer {
     /// # Errors
     /// When it has ended.
     pub fn pause(&self) -> Result<()> {
-        self.process.signal("STOP")
+        self.process.pause()
     }
 
     /// Lets it go on after [`RedisServer::pause`].
@@ -206,7 +206,7 @@ impl RedisServer {
     /// # Errors
     /// When it has ended.
     pub fn resume(&self) -> Result<()> {
-        self.process.signal("CONT")
+        self.process.resume()
     }
 
     /// Starts it again on the same port, empty; ends it first if it runs.

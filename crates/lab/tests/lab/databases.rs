@@ -1,3 +1,5 @@
+#[cfg(target_os = "linux")]
+use std::fs;
 use std::os::unix::net::UnixStream;
 
 use tidegate_lab::{Certificate, MariaDbOptions, MariaDbServer};
@@ -17,6 +19,22 @@ fn a_server_keeps_what_it_wrote_when_it_is_killed() {
     server.stop().unwrap();
     server.restart().unwrap();
     assert_eq!(server.query("SELECT COUNT(*) FROM t").unwrap(), [["2"]]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_that_was_paused_stands_still() {
+    let server = MariaDbServer::start().unwrap();
+    let threads = format!("/proc/{}/task", server.pid().unwrap());
+    // Each time some of its threads would go on for a moment, if nobody waited for them.
+    for _ in 0..50 {
+        server.pause().unwrap();
+        for thread in fs::read_dir(&threads).unwrap() {
+            let stat = fs::read_to_string(thread.unwrap().path().join("stat")).unwrap();
+            assert!(stat.contains(") T "), "{stat}");
+        }
+        server.resume().unwrap();
+    }
 }
 
 #[test]
