@@ -73,13 +73,13 @@ struct Cell {
 }
 
 impl MemoryRegion {
-    /// A store that remembers nothing yet.
+    /// A store that remembers nothing yet. The [type](Self) has an example.
     #[must_use]
     pub fn new(shards: u16) -> Self {
         Self { shards: vec![ShardMemory::default(); usize::from(shards.max(1))] }
     }
 
-    /// Answers a call at a moment of the store's own clock.
+    /// Answers a call at a moment of the store's own clock. The [type](Self) has an example.
     pub fn call(&mut self, call: &ShardCall, now_ms: u64) -> ShardReply {
         let shard = self.shard_mut(call.shard);
         let token = *shard.token.get_or_insert(call.proposal);
@@ -91,12 +91,13 @@ impl MemoryRegion {
         ShardReply { token, server, present, replies, asked }
     }
 
-    /// Answers a call to the board at a moment of the store's own clock.
+    /// Answers a call to the board at a moment of the store's own clock. [`BoardCall`] has an
+    /// example.
     pub fn board(&mut self, call: &BoardCall, now_ms: u64) -> BoardReply {
         self.shard_mut(Shard(0)).board.call(call, now_ms)
     }
 
-    /// What a cell holds.
+    /// What a cell holds. [`MemoryStore`] has an example of a look into it.
     #[must_use]
     pub fn sum(&self, cell: CellName, now_ms: u64) -> u64 {
         let shard = self.shards.get(usize::from(self.shard_of(cell).0));
@@ -104,25 +105,27 @@ impl MemoryRegion {
         held.filter(|cell| cell.expires_ms > now_ms).map_or(0, |cell| cell.sum)
     }
 
-    /// How many cells there are.
+    /// How many cells there are. [`MemoryStore`] has an example of a look into it.
     #[must_use]
     pub fn cells(&self) -> usize {
         self.shards.iter().map(|shard| shard.cells.len()).sum()
     }
 
-    /// The cells, by name.
+    /// The cells, by name. [`MemoryStore`] has an example of a look into it.
     pub fn names(&self) -> impl Iterator<Item = CellName> {
         self.shards.iter().flat_map(|shard| shard.cells.keys().copied())
     }
 
-    /// Loses everything a shard remembers, as `FLUSHALL` does.
+    /// Loses everything a shard remembers, as `FLUSHALL` does. [`MemoryStore`] has an example of a
+    /// look into it.
     pub fn flush(&mut self, shard: Shard) {
         let shard = self.shard_mut(shard);
         *shard = ShardMemory { server: shard.server, ..ShardMemory::default() };
     }
 
-    /// Puts an older state of a shard in its place, as a failover to a replica that lags does:
-    /// what was written since is gone, and another server answers.
+    /// Puts an older state of a shard in its place, as a failover to a replica that lags does: what
+    /// was written since is gone, and another server answers. [`MemoryStore`] has an example of a
+    /// look into it.
     pub fn fail_over(&mut self, shard: Shard, replica: &Self) {
         let lagging = replica.shards.get(usize::from(shard.0)).cloned().unwrap_or_default();
         let shard = self.shard_mut(shard);
@@ -130,13 +133,15 @@ impl MemoryRegion {
         *shard = ShardMemory { server, ..lagging };
     }
 
-    /// Loses one cell, as a store that evicts does.
+    /// Loses one cell, as a store that evicts does. [`MemoryStore`] has an example of a look into
+    /// it.
     pub fn evict(&mut self, cell: CellName) {
         let shard = self.shard_of(cell);
         self.shard_mut(shard).cells.remove(&cell);
     }
 
-    /// Forgets the cells whose time is over. Reading skips them anyway.
+    /// Forgets the cells whose time is over. Reading skips them anyway. [`MemoryStore`] has an
+    /// example of a look into it.
     pub fn expire(&mut self, now_ms: u64) {
         for shard in &mut self.shards {
             shard.cells.retain(|_, cell| cell.expires_ms > now_ms);
@@ -200,6 +205,36 @@ impl ShardMemory {
 
 /// A [`MemoryRegion`] that several limiters of one process share: for tests of what is built on a
 /// region, without one.
+///
+/// ```
+/// use std::task::{Context, Poll, Waker};
+///
+/// use tidegate_convergence::{MemoryStore, RegionalStore, Shard, ShardCall, StoreError, Token};
+///
+/// let call = ShardCall { identify: true, ..ShardCall::of(Shard(0), Token(7), vec![]) };
+/// let store = MemoryStore::new(1, || 1_700_000_000_000);
+/// let ask = || {
+///     let mut context = Context::from_waker(Waker::noop());
+///     let Poll::Ready(answered) = store.call(&call).as_mut().poll(&mut context) else {
+///         return Err(StoreError::Timeout);
+///     };
+///     answered
+/// };
+/// let before = ask()?;
+/// assert_eq!((store.shards(), before.token), (1, Token(7)), "what was proposed first");
+/// // It breaks as a real one does: here a replica takes over that never heard of anything.
+/// store.with(|region| {
+///     let replica = tidegate_convergence::MemoryRegion::new(1);
+///     region.fail_over(Shard(0), &replica);
+/// });
+/// assert_ne!(ask()?.server, before.server, "another one answers");
+/// store.with(|region| {
+///     region.flush(Shard(0));
+///     region.expire(1_700_000_000_000);
+///     assert_eq!((region.cells(), region.names().count()), (0, 0));
+/// });
+/// # Ok::<(), StoreError>(())
+/// ```
 pub struct MemoryStore {
     region: Mutex<MemoryRegion>,
     shards: u16,
@@ -207,14 +242,14 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// A store whose cells expire by this clock, in milliseconds.
+    /// A store whose cells expire by this clock, in milliseconds. The [type](Self) has an example.
     #[must_use]
     pub fn new(shards: u16, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         let region = Mutex::new(MemoryRegion::new(shards));
         Self { region, shards: shards.max(1), clock: Box::new(clock) }
     }
 
-    /// Looks into the store, or breaks it.
+    /// Looks into the store, or breaks it. The [type](Self) has an example.
     pub fn with<R>(&self, look: impl FnOnce(&mut MemoryRegion) -> R) -> R {
         look(&mut self.region.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -32,15 +32,15 @@ use ask::Asker;
 use loss::Resend;
 use state::{Entry, Flight, Item, Kind, ShardState, Wait};
 
-/// Names a call until its answer comes.
+/// Names a call until its answer comes. The [crate](crate) begins with an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(u64);
 
-/// Names a caller that waits.
+/// Names a caller that waits. The [crate](crate) begins with an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Waiter(u64);
 
-/// What has to be done.
+/// What has to be done. The [crate](crate) begins with an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Call the store. The answer, or that none came in time, goes to [`Region::replied`].
@@ -64,7 +64,7 @@ pub enum Effect {
     Reincarnate,
 }
 
-/// What a caller waited for.
+/// What a caller waited for. The [crate](crate) begins with an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Subjects of which nothing was heard.
@@ -82,7 +82,8 @@ impl Outcome {
     }
 }
 
-/// What a caller that has claimed something does: see [`Region::ask`].
+/// What a caller that has claimed something does: see [`Region::ask`]. The [crate](crate) begins
+/// with an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Asked {
@@ -97,7 +98,7 @@ pub enum Asked {
     LookAgain,
 }
 
-/// What a caller that needs the region does.
+/// What a caller that needs the region does. The [crate](crate) begins with an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Refresh {
@@ -110,6 +111,7 @@ pub enum Refresh {
 }
 
 /// A subject of which the region has recorded more, or that this process has just begun to serve.
+/// The [crate](crate) begins with an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touched {
     /// The subject.
@@ -120,7 +122,7 @@ pub struct Touched {
     pub over_ms: u64,
 }
 
-/// One process's conversation with its region.
+/// One process's conversation with its region. The [crate](crate) begins with an example.
 #[derive(Debug)]
 pub struct Region {
     tuning: Tuning,
@@ -162,7 +164,8 @@ impl At<'_> {
 }
 
 impl Region {
-    /// A process with a random identity, in front of a store with so many shards.
+    /// A process with a random identity, in front of a store with so many shards. The
+    /// [crate](crate) begins with an example.
     #[must_use]
     pub fn new(tuning: Tuning, incarnation: u128, shards: u16) -> Self {
         let shards = (0..shards.max(1)).map(|_| ShardState::new(&tuning)).collect();
@@ -186,32 +189,34 @@ impl Region {
         }
     }
 
-    /// From now on [`take_touched`](Self::take_touched) says what grew.
+    /// From now on [`take_touched`](Self::take_touched) says what grew. The [crate](crate) begins
+    /// with an example.
     pub fn watch_growth(&mut self) {
         self.touched.get_or_insert_default();
     }
 
-    /// Takes what grew since the last time.
+    /// Takes what grew since the last time. The [crate](crate) begins with an example.
     pub fn take_touched(&mut self, into: &mut Vec<Touched>) {
         if let Some(touched) = &mut self.touched {
             into.append(touched);
         }
     }
 
-    /// The identity under which totals are recorded.
+    /// The identity under which totals are recorded. The [crate](crate) begins with an example.
     #[must_use]
     pub const fn incarnation(&self) -> u128 {
         self.incarnation
     }
 
-    /// A caller is gone, and wants no answer. The call it waited for goes on.
+    /// A caller is gone, and wants no answer. The call it waited for goes on. The [crate](crate)
+    /// begins with an example.
     pub fn leave(&mut self, table: &Table, waiter: Waiter, now: Now) {
         self.waiters.remove(&waiter);
         self.leave_asking(At { table, now }, waiter);
     }
 
     /// Does what is due. Call it when the table has something to tell, and no later than
-    /// [`next_tick_ms`](Self::next_tick_ms).
+    /// [`next_tick_ms`](Self::next_tick_ms). The [crate](crate) begins with an example.
     pub fn tick(&mut self, table: &Table, now: Now) {
         let at = At { table, now };
         self.take_noted(at);
@@ -220,12 +225,13 @@ impl Region {
         self.replay_due(at);
     }
 
-    /// Takes what has to be done, in order.
+    /// Takes what has to be done, in order. The [crate](crate) begins with an example.
     pub fn take_effects(&mut self, into: &mut Vec<Effect>) {
         into.append(&mut self.effects);
     }
 
-    /// The moment of the monotonic clock at which [`tick`](Self::tick) has something to do.
+    /// The moment of the monotonic clock at which [`tick`](Self::tick) has something to do. The
+    /// [crate](crate) begins with an example.
     #[must_use]
     pub fn next_tick_ms(&self) -> Option<u64> {
         let due = self.due.first().map(|(due_ms, _)| *due_ms);
@@ -237,7 +243,8 @@ impl Region {
     }
 
     /// From now on nothing waits: everything is sent at once, and every shard is asked whether it
-    /// still has what it acknowledged. Over when it [is clean](Self::is_clean).
+    /// still has what it acknowledged. Over when it [is clean](Self::is_clean). The [crate](crate)
+    /// begins with an example.
     pub fn drain(&mut self, now: Now) {
         self.draining = true;
         for state in &mut self.shards {
@@ -250,7 +257,7 @@ impl Region {
         }
     }
 
-    /// How things stand.
+    /// How things stand. The [crate](crate) begins with an example.
     #[must_use]
     pub fn counts(&self, table: &Table) -> RegionCounts {
         let mut counts = RegionCounts { dirty: self.subjects.len() as u64, ..self.counts };
@@ -270,15 +277,16 @@ impl Region {
         counts
     }
 
-    /// Whether everything admitted so far is recorded.
+    /// Whether everything admitted so far is recorded. The [crate](crate) begins with an example.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         let told = |state: &ShardState| state.resend.is_none() && state.trusted;
         self.subjects.is_empty() && self.noted.is_empty() && self.shards.iter().all(told)
     }
 
-    /// Goes on under another identity, after another process was found to have this one's. What
-    /// was recorded under the old one is that process's now; everything is cold.
+    /// Goes on under another identity, after another process was found to have this one's. What was
+    /// recorded under the old one is that process's now; everything is cold. The [crate](crate)
+    /// begins with an example.
     pub fn reincarnate(&mut self, table: &Table, incarnation: u128, now: Now) {
         self.end_all_asks(At { table, now });
         (self.incarnation, self.clashing) = (incarnation, false);
@@ -417,7 +425,7 @@ fn unrecorded(table: &Table, subject: Ticket, lost: bool) -> u64 {
     cells.map(|cell| cell.mine().saturating_sub(if lost { 0 } else { cell.acked() })).sum()
 }
 
-/// What a store answered, or why it did not.
+/// What a store answered, or why it did not. The [crate](crate) begins with an example.
 pub type Answered = Result<ShardReply, StoreError>;
 
 #[cfg(test)]

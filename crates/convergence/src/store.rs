@@ -21,7 +21,7 @@ const LIFE_WINDOWS: u64 = 3;
 /// few.
 pub const PRESENCE_LIFE_MS: u64 = 5_000;
 
-/// One fixed window of one subject, as it is known outside a process.
+/// One fixed window of one subject, as it is known outside a process. [`Record`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CellName {
     /// The subject.
@@ -31,8 +31,8 @@ pub struct CellName {
 }
 
 /// Who owns a total: one life of one process, and the eviction sweep since which it knows the
-/// subject. A process that forgot a cell and meets it again is another component, so that its
-/// new total is not mistaken for the old one.
+/// subject. A process that forgot a cell and meets it again is another component, so that its new
+/// total is not mistaken for the old one. [`Record`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Component {
     /// Random, drawn when the process starts.
@@ -42,11 +42,12 @@ pub struct Component {
 }
 
 /// A part of a store that lives and dies as one. A subject belongs to one shard for ever.
+/// [`Record`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shard(pub u16);
 
 impl Shard {
-    /// The shard of a subject in a store that has `shards` of them.
+    /// The shard of a subject in a store that has `shards` of them. [`Record`] has an example.
     #[must_use]
     pub fn of(subject: Digest, shards: u16) -> Self {
         let [first, second, ..] = *subject.as_bytes();
@@ -55,10 +56,25 @@ impl Shard {
 }
 
 /// Names what a shard remembers: a shard that lost its data has another token than before.
+/// [`MemoryRegion`](crate::MemoryRegion) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub u128);
 
 /// The totals of one subject: of its current cell and of the one before.
+///
+/// ```
+/// use tidegate_convergence::{CellName, Component, Record, Shard};
+/// use tidegate_limiter::Digest;
+///
+/// let subject = Digest::from_bytes([7; 16]);
+/// let component = Component { incarnation: 1, life: 0 };
+/// let (window_ms, sequence, total, previous_total) = (60_000, 9, 4, 2);
+/// let record = Record { subject, window_ms, sequence, component, total, previous_total };
+/// assert_eq!(record.cell(), CellName { subject, sequence: 9 });
+/// assert_eq!(record.previous_cell(), CellName { subject, sequence: 8 });
+/// assert!((180_000..187_500).contains(&record.life_ms()), "three windows, and some more");
+/// assert_eq!(Shard::of(subject, 1), Shard(0));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The subject.
@@ -76,20 +92,21 @@ pub struct Record {
 }
 
 impl Record {
-    /// The current cell.
+    /// The current cell. The [type](Self) has an example.
     #[must_use]
     pub const fn cell(&self) -> CellName {
         CellName { subject: self.subject, sequence: self.sequence }
     }
 
-    /// The previous cell.
+    /// The previous cell. The [type](Self) has an example.
     #[must_use]
     pub const fn previous_cell(&self) -> CellName {
         CellName { subject: self.subject, sequence: self.sequence.saturating_sub(1) }
     }
 
-    /// How long a store keeps a cell from its first write on: three windows, and up to an eighth
-    /// of one more, by the subject, so that cells that began together do not end together.
+    /// How long a store keeps a cell from its first write on: three windows, and up to an eighth of
+    /// one more, by the subject, so that cells that began together do not end together. The
+    /// [type](Self) has an example.
     #[must_use]
     pub fn life_ms(&self) -> u64 {
         let [.., last] = *self.subject.as_bytes();
@@ -103,7 +120,8 @@ impl Record {
     }
 }
 
-/// What a store holds of one cell after a record.
+/// What a store holds of one cell after a record. [`MemoryRegion`](crate::MemoryRegion) has an
+/// example.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CellReply {
     /// The sum of all components.
@@ -116,7 +134,8 @@ pub struct CellReply {
     pub components: u32,
 }
 
-/// What a store holds of both cells of a subject.
+/// What a store holds of both cells of a subject. [`MemoryRegion`](crate::MemoryRegion) has an
+/// example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The cell of the record's sequence.
@@ -125,7 +144,7 @@ pub struct Reply {
     pub previous: CellReply,
 }
 
-/// One call to one shard.
+/// One call to one shard. [`MemoryRegion`](crate::MemoryRegion) has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardCall {
     /// Which shard. All records are of subjects that belong to it.
@@ -158,7 +177,7 @@ impl ShardCall {
     }
 }
 
-/// The answer to a [`ShardCall`].
+/// The answer to a [`ShardCall`]. [`MemoryRegion`](crate::MemoryRegion) has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardReply {
     /// The token of the shard.
@@ -178,6 +197,13 @@ pub struct ShardReply {
 
 /// Why a call came to nothing. What it carried may or may not have been recorded; sending the
 /// same totals again is always right.
+///
+/// ```
+/// use tidegate_convergence::StoreError;
+///
+/// let why = StoreError::Unreachable("connection refused".to_owned());
+/// assert_eq!(why.to_string(), "the regional store cannot be reached: connection refused");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -192,20 +218,24 @@ pub enum StoreError {
     Refused(String),
 }
 
-/// A call under way.
+/// A call under way. [`MemoryStore`](crate::MemoryStore) has an example.
 pub type Calling<'a> = Pin<Box<dyn Future<Output = Result<ShardReply, StoreError>> + Send + 'a>>;
 
 /// A regional store: Redis, or memory.
 ///
 /// For every cell it keeps the largest total of each component and their sum, and it applies each
 /// [`Record`] as one step. A record of totals that are 0 creates nothing.
+/// [`MemoryStore`](crate::MemoryStore) has an example.
 pub trait RegionalStore: Send + Sync + fmt::Debug {
     /// How many shards there are. All processes of a region must say the same.
+    /// [`MemoryStore`](crate::MemoryStore) has an example.
     fn shards(&self) -> u16;
 
     /// Makes one call. May be dropped at any time; the caller keeps the time.
+    /// [`MemoryStore`](crate::MemoryStore) has an example.
     fn call<'a>(&'a self, call: &'a ShardCall) -> Calling<'a>;
 
     /// Makes one call to the board. May be dropped at any time, as above.
+    /// [`MemoryStore`](crate::MemoryStore) has an example.
     fn board<'a>(&'a self, call: &'a BoardCall) -> Boarding<'a>;
 }

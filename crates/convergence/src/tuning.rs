@@ -3,7 +3,7 @@
 
 use tidegate_limiter::Freshness;
 
-/// How a process speaks with its region.
+/// How a process speaks with its region. The [crate](crate) begins with an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
     /// When a view is fresh, and which cost a new cell must not admit unasked.
@@ -45,7 +45,8 @@ pub struct Tuning {
     pub breaker: BreakerTuning,
 }
 
-/// When a store is left alone, and for how long.
+/// When a store is left alone, and for how long. A part of [`Tuning`], with which the
+/// [crate](crate) begins its example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerTuning {
     /// Calls are judged by this much time.
@@ -89,7 +90,7 @@ impl Default for Tuning {
     }
 }
 
-/// When a region has something to say to the others.
+/// When a region has something to say to the others. [`GlobeTuning::rfc`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// What is hidden from the others stays within a budget.
@@ -113,7 +114,7 @@ pub enum Rule {
     },
 }
 
-/// How a region speaks with the others.
+/// How a region speaks with the others. [`Globe`](crate::Globe) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GlobeTuning {
     /// What is worth publishing.
@@ -194,6 +195,12 @@ impl Default for GlobeTuning {
 
 impl GlobeTuning {
     /// The RFC's rule, intervals and time-out, in our code: for comparison.
+    ///
+    /// ```
+    /// use tidegate_convergence::{GlobeTuning, Rule};
+    ///
+    /// assert_ne!(GlobeTuning::rfc().rule, GlobeTuning::default().rule);
+    /// ```
     #[must_use]
     pub fn rfc() -> Self {
         Self {

@@ -3,7 +3,7 @@
 use crate::request::{Consistency, Request};
 use crate::window::{View, earliest_fit_ms};
 
-/// Why a request was denied.
+/// Why a request was denied. The [crate](crate) begins with an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Denial {
@@ -16,7 +16,7 @@ pub enum Denial {
     Memory,
 }
 
-/// Which view an answer was decided on.
+/// Which view an answer was decided on. The [crate](crate) begins with an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Source {
@@ -28,7 +28,8 @@ pub enum Source {
 
 /// The verdict on one request, and what the caller needs to act on it.
 ///
-/// Everything is a function of what the cells held, the request and the reading of the clock.
+/// Everything is a function of what the cells held, the request and the reading of the clock. The
+/// [crate](crate) begins with an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub(crate) denial: Option<Denial>,
@@ -55,59 +56,61 @@ pub(crate) struct Retry {
 }
 
 impl Answer {
-    /// Whether the request itself fits. In a batch that was denied because of another item this
-    /// may be true although nothing was spent.
+    /// Whether the request itself fits. In a batch that was denied because of another item this may
+    /// be true although nothing was spent. The [crate](crate) begins with an example.
     #[must_use]
     pub const fn admitted(&self) -> bool {
         self.denial.is_none()
     }
 
-    /// Why the request was denied.
+    /// Why the request was denied. The [crate](crate) begins with an example.
     #[must_use]
     pub const fn denial(&self) -> Option<Denial> {
         self.denial
     }
 
-    /// The limit that was enforced.
+    /// The limit that was enforced. The [crate](crate) begins with an example.
     #[must_use]
     pub const fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// What is left after this request; 0 for a denial.
+    /// What is left after this request; 0 for a denial. The [crate](crate) begins with an example.
     #[must_use]
     pub const fn remaining(&self) -> u64 {
         self.remaining
     }
 
-    /// The end of the current cell, in milliseconds since the Unix epoch. The budget is not
-    /// whole then: see [`retry_after_ms`](Self::retry_after_ms).
+    /// The end of the current cell, in milliseconds since the Unix epoch. The budget is not whole
+    /// then: see [`retry_after_ms`](Self::retry_after_ms). The [crate](crate) begins with an
+    /// example.
     #[must_use]
     pub const fn reset_unix_ms(&self) -> u64 {
         self.reset_ms
     }
 
-    /// Which view the request was decided on.
+    /// Which view the request was decided on. The [crate](crate) begins with an example.
     #[must_use]
     pub const fn source(&self) -> Source {
         self.source
     }
 
-    /// How old that view of the region was, at most; 0 for a process on its own.
+    /// How old that view of the region was, at most; 0 for a process on its own. The [crate](crate)
+    /// begins with an example.
     #[must_use]
     pub const fn age_ms(&self) -> u64 {
         self.age_ms
     }
 
     /// Whether the region should have been asked and did not answer, or could not be asked as the
-    /// request wanted.
+    /// request wanted. The [crate](crate) begins with an example.
     #[must_use]
     pub const fn degraded(&self) -> bool {
         self.degraded
     }
 
     /// What the verdict is worth: what the request wanted, unless it is
-    /// [`degraded`](Self::degraded).
+    /// [`degraded`](Self::degraded). The [crate](crate) begins with an example.
     #[must_use]
     pub const fn consistency(&self) -> Consistency {
         self.consistency
@@ -120,7 +123,8 @@ impl Answer {
 
     /// The exact time after which this cost fits if nothing else happens: 0 for an admission,
     /// `None` if it never fits. In a batch, the items before it that concern the same subject come
-    /// with it; the batch fits when the last of its items does.
+    /// with it; the batch fits when the last of its items does. The [crate](crate) begins with an
+    /// example.
     #[must_use]
     pub fn retry_after_ms(&self) -> Option<u64> {
         let Retry { view, window, cost, start_ms, now_ms } = self.retry;
@@ -138,7 +142,8 @@ impl Answer {
     }
 }
 
-/// The verdict on a batch and on each of its items, in the order given.
+/// The verdict on a batch and on each of its items, in the order given. The [crate](crate) begins
+/// with an example.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BatchAnswer {
     pub(crate) admitted: bool,
@@ -146,13 +151,14 @@ pub struct BatchAnswer {
 }
 
 impl BatchAnswer {
-    /// Whether every item was admitted. If not, nothing was spent.
+    /// Whether every item was admitted. If not, nothing was spent. The [crate](crate) begins with
+    /// an example.
     #[must_use]
     pub const fn admitted(&self) -> bool {
         self.admitted
     }
 
-    /// The items' answers, in the order of the requests.
+    /// The items' answers, in the order of the requests. The [crate](crate) begins with an example.
     #[must_use]
     pub fn items(&self) -> &[Answer] {
         &self.items

@@ -7,7 +7,7 @@ use crate::register::{Register, Turn, Write};
 use crate::time::Now;
 
 /// A subject in the table, to be found again without its name. If it is gone by then, it is not
-/// found.
+/// found. [`Table::take_noted`](crate::Table::take_noted) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket {
     pub(crate) shard: u16,
@@ -16,6 +16,7 @@ pub struct Ticket {
 }
 
 /// One cell of a subject in the table, to be found again.
+/// [`Table::take_noted`](crate::Table::take_noted) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellTicket {
     /// The subject.
@@ -38,6 +39,7 @@ impl CellTicket {
 }
 
 /// Both cells of a subject, as they stood at one moment.
+/// [`Table::take_noted`](crate::Table::take_noted) has an example.
 #[derive(Clone, Copy, Debug)]
 pub struct Cells<'a> {
     /// The current cell.
@@ -63,6 +65,7 @@ impl<'a> Cells<'a> {
     }
 
     /// What the sliding window holds, and the limit it is measured by (0 if none is known).
+    /// [`Table::take_noted`](crate::Table::take_noted) has an example.
     #[must_use]
     pub fn used_of_limit(&self, now: Now) -> (u64, u64) {
         self.current.ledger.used_of_limit(now)
@@ -82,6 +85,7 @@ impl<'a> Cells<'a> {
     }
 
     /// The region did not answer: it is not asked again before this moment of the monotonic clock.
+    /// [`CellHandle`] has an example of how a cell is told something.
     pub fn retry_no_sooner(&self, monotonic_ms: u64) {
         self.current.ledger.retry_no_sooner(monotonic_ms);
     }
@@ -93,6 +97,27 @@ impl<'a> Cells<'a> {
 /// A handle may outlive its cell, or its name if the wall clock jumps: a verb that comes too late
 /// returns `false` and changes nothing, or, if it comes at that very moment, nothing of another
 /// subject; and what is read of it then is 0.
+///
+/// ```
+/// # use tidegate_limiter::*;
+/// # let table = Table::new(Options::default().with_region(), Seed::from_bytes([7; 32]));
+/// # let (part, window) = (Part::new("a")?, Window::from_millis(60_000)?);
+/// # let subject = Subject::new(part, part, part, window);
+/// let now = Now::new(28_333_334 * 60_000, 10_000);
+/// let _ = table.decide(&Request::new(subject, Limit::new(10), Cost::new(4)?), now);
+/// let cell = table.cell(&subject, 28_333_334).ok_or("it was decided on")?;
+/// assert_eq!((cell.digest(), cell.claimed()), (table.digest_of(&subject), 4));
+///
+/// // Registers only grow, in whatever order things are heard.
+/// cell.acknowledge(4);
+/// cell.acknowledge(3);
+/// cell.observe_region(9, 4);
+/// cell.observe_foreign(2);
+/// assert_eq!((cell.mine(), cell.acked(), cell.peers(), cell.foreign()), (4, 4, 5, 2));
+/// cell.mark_fresh_until_ms(15_000);
+/// assert_eq!((cell.fresh_until_ms(), cell.has_jumped()), (15_000, false));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct CellHandle<'a> {
     ledger: Ledger<'a>,
@@ -120,104 +145,113 @@ impl<'a> CellHandle<'a> {
         (ledger.era() == era).then_some(Self { ledger, era, turn, sequence, digest, life })
     }
 
-    /// The subject's name outside this process.
+    /// The subject's name outside this process. The [type](Self) has an example.
     #[must_use]
     pub const fn digest(&self) -> Digest {
         self.digest
     }
 
     /// The eviction sweep during which the subject was taken into the table. Together with the
-    /// incarnation of the process it names the component that owns [`mine`](Self::mine).
+    /// incarnation of the process it names the component that owns [`mine`](Self::mine). The
+    /// [type](Self) has an example.
     #[must_use]
     pub const fn life(&self) -> u64 {
         self.life
     }
 
-    /// To find the cell again.
+    /// To find the cell again. The [type](Self) has an example.
     #[must_use]
     pub const fn ticket(&self, subject: Ticket) -> CellTicket {
         CellTicket { subject, turn: self.turn, sequence: self.sequence }
     }
 
     /// From this total of [`mine`](Self::mine) on, an admission asks for a replay. Read `mine`
-    /// again afterwards: an admission that came before does not.
+    /// again afterwards: an admission that came before does not. The [type](Self) has an example.
     pub fn replay_from(&self, total: u64) -> bool {
         let replay_at = &self.ledger.cell(self.turn).replay_at;
         self.done(replay_at.set(self.turn, || self.alive(), total))
     }
 
-    /// No admission asks for a replay, until [`replay_from`](Self::replay_from) says so.
+    /// No admission asks for a replay, until [`replay_from`](Self::replay_from) says so. The
+    /// [type](Self) has an example.
     pub fn mute_replay(&self) -> bool {
         self.replay_from(u64::MAX)
     }
 
     /// Whether the clock jumped while the subject was in the table, so that its cells have had
-    /// other names before.
+    /// other names before. The [type](Self) has an example.
     #[must_use]
     pub fn has_jumped(&self) -> bool {
         self.ledger.has_jumped()
     }
 
-    /// The subject's strict deadline on the monotonic clock, and the largest limit it concerns.
+    /// The subject's strict deadline on the monotonic clock, and the largest limit it concerns. The
+    /// [type](Self) has an example.
     #[must_use]
     pub fn strict(&self) -> (u64, u64) {
         self.ledger.strict()
     }
 
-    /// What is admitted or reserved here. Never leaves the process.
+    /// What is admitted or reserved here. Never leaves the process. The [type](Self) has an
+    /// example.
     #[must_use]
     pub fn claimed(&self) -> u64 {
         self.read(|cell| cell.claimed)
     }
 
-    /// What this process admitted: the total that it sends to the regional store.
+    /// What this process admitted: the total that it sends to the regional store. The [type](Self)
+    /// has an example.
     #[must_use]
     pub fn mine(&self) -> u64 {
         self.read(|cell| cell.mine)
     }
 
-    /// How much of it the regional store has recorded.
+    /// How much of it the regional store has recorded. The [type](Self) has an example.
     #[must_use]
     pub fn acked(&self) -> u64 {
         self.read(|cell| cell.acked)
     }
 
-    /// What the other processes of the region have recorded.
+    /// What the other processes of the region have recorded. The [type](Self) has an example.
     #[must_use]
     pub fn peers(&self) -> u64 {
         self.read(|cell| cell.peers)
     }
 
-    /// The largest regional sum that the store has reported.
+    /// The largest regional sum that the store has reported. The [type](Self) has an example.
     #[must_use]
     pub fn confirmed(&self) -> u64 {
         self.read(|cell| cell.confirmed)
     }
 
-    /// What other regions have published.
+    /// What other regions have published. The [type](Self) has an example.
     #[must_use]
     pub fn foreign(&self) -> u64 {
         self.read(|cell| cell.foreign)
     }
 
-    /// Until when, on the monotonic clock, the view counts as fresh.
+    /// Until when, on the monotonic clock, the view counts as fresh. The [type](Self) has an
+    /// example.
     #[must_use]
     pub fn fresh_until_ms(&self) -> u64 {
         self.read(|cell| cell.fresh_until)
     }
 
-    /// The regional store has `recorded` this much of what this process sent.
+    /// The regional store has `recorded` this much of what this process sent. The [type](Self) has
+    /// an example.
     pub fn acknowledge(&self, recorded: u64) -> bool {
         self.done(self.ledger.cell(self.turn).acknowledge(self.turn, || self.alive(), recorded))
     }
 
-    /// The regional store's sum, of which `recorded` is this process's own.
+    /// The regional store's sum, of which `recorded` is this process's own. The [type](Self) has an
+    /// example.
     pub fn observe_region(&self, sum: u64, recorded: u64) -> bool {
         let (cell, reply) = (self.ledger.cell(self.turn), (sum, recorded));
         self.heard(cell.observe_region(self.turn, || self.alive(), reply))
     }
 
-    /// The own region has published this total. Raises `peers` by what is not claimed here.
+    /// The own region has published this total. Raises `peers` by what is not claimed here. The
+    /// [type](Self) has an example.
     pub fn observe_own_region(&self, published: u64) -> bool {
         let cell = self.ledger.cell(self.turn);
         self.heard(cell.observe_own_region(self.turn, || self.alive(), published))
@@ -228,12 +262,12 @@ impl<'a> CellHandle<'a> {
         self.heard(self.ledger.cell(self.turn).restore(self.turn, || self.alive(), saved))
     }
 
-    /// The sum of what the other regions have published.
+    /// The sum of what the other regions have published. The [type](Self) has an example.
     pub fn observe_foreign(&self, sum: u64) -> bool {
         self.heard(self.ledger.cell(self.turn).observe_foreign(self.turn, || self.alive(), sum))
     }
 
-    /// The view is fresh until this moment of the monotonic clock.
+    /// The view is fresh until this moment of the monotonic clock. The [type](Self) has an example.
     pub fn mark_fresh_until_ms(&self, until_ms: u64) -> bool {
         let fresh_until = &self.ledger.cell(self.turn).fresh_until;
         self.done(fresh_until.raise(self.turn, || self.alive(), until_ms))

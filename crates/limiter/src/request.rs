@@ -3,27 +3,33 @@
 
 use thiserror::Error;
 
-/// Most characters in a workspace, namespace or identifier: what the HTTP contract allows.
+/// Most characters in a workspace, namespace or identifier: what the HTTP contract allows. The
+/// [crate](crate) begins with an example.
 pub const PART_CHARS_MAX: usize = 512;
-/// Most bytes in one: four for each character, so that a byte budget can be computed.
+/// Most bytes in one: four for each character, so that a byte budget can be computed. The
+/// [crate](crate) begins with an example.
 pub const PART_BYTES_MAX: usize = 2_048;
 /// Largest cost of one request. Far below the counts a store can hold exactly (2^53), so that no
-/// sum of a cell can lose a unit.
+/// sum of a cell can lose a unit. The [crate](crate) begins with an example.
 pub const COST_MAX: u64 = 1 << 40;
-/// Largest limit that is kept; a larger one is clamped, because it cannot be reached.
+/// Largest limit that is kept; a larger one is clamped, because it cannot be reached. The
+/// [crate](crate) begins with an example.
 pub const LIMIT_MAX: u64 = 1 << 50;
-/// Shortest window: below a second neither clocks nor stores of a fleet agree well enough.
+/// Shortest window: below a second neither clocks nor stores of a fleet agree well enough. The
+/// [crate](crate) begins with an example.
 pub const WINDOW_MS_MIN: u64 = 1_000;
-/// Longest window, 31 days: one more than the HTTP contract's 30.
+/// Longest window, 31 days: one more than the HTTP contract's 30. The [crate](crate) begins with an
+/// example.
 pub const WINDOW_MS_MAX: u64 = 31 * 24 * 60 * 60 * 1_000;
-/// Most requests in one batch.
+/// Most requests in one batch. The [crate](crate) begins with an example.
 pub const BATCH_MAX: usize = 100;
 
 const _: () = assert!(PART_BYTES_MAX == 4 * PART_CHARS_MAX);
 const _: () = assert!(COST_MAX <= LIMIT_MAX);
 const _: () = assert!(WINDOW_MS_MIN < WINDOW_MS_MAX);
 
-/// Why a value is refused. The texts are for the caller; [`code`](Self::code) is for programs.
+/// Why a value is refused. The texts are for the caller; [`code`](Self::code) is for programs. The
+/// [crate](crate) begins with an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RequestError {
@@ -51,7 +57,7 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// A stable name for programs.
+    /// A stable name for programs. The [crate](crate) begins with an example.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -66,11 +72,13 @@ impl RequestError {
     }
 }
 
-/// A workspace, namespace or identifier: 1 to 512 characters, any characters.
+/// A workspace, namespace or identifier: 1 to 512 characters, any characters. The [crate](crate)
+/// begins with an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Part<'a>(&'a str);
 
 impl<'a> Part<'a> {
+    ///  The [crate](crate) begins with an example.
     /// # Errors
     /// [`RequestError::Empty`] or [`RequestError::TooLong`].
     pub fn new(text: &'a str) -> Result<Self, RequestError> {
@@ -84,7 +92,7 @@ impl<'a> Part<'a> {
         Ok(Self(text))
     }
 
-    /// The text.
+    /// The text. The [crate](crate) begins with an example.
     #[must_use]
     pub const fn as_str(self) -> &'a str {
         self.0
@@ -92,20 +100,22 @@ impl<'a> Part<'a> {
 }
 
 /// How much a request consumes: 0 to 2^40. A cost of 0 asks "is there room" and changes nothing.
+/// The [crate](crate) begins with an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost(u64);
 
 impl Cost {
-    /// The cost of an ordinary request.
+    /// The cost of an ordinary request. The [crate](crate) begins with an example.
     pub const ONE: Self = Self(1);
 
+    ///  The [crate](crate) begins with an example.
     /// # Errors
     /// [`RequestError::CostTooLarge`].
     pub const fn new(cost: u64) -> Result<Self, RequestError> {
         if cost > COST_MAX { Err(RequestError::CostTooLarge) } else { Ok(Self(cost)) }
     }
 
-    /// The number.
+    /// The number. The [crate](crate) begins with an example.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
@@ -113,29 +123,31 @@ impl Cost {
 }
 
 /// How much a window may hold: 0 to 2^50, larger values are clamped. A limit of 0 denies
-/// everything.
+/// everything. The [crate](crate) begins with an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Limit(u64);
 
 impl Limit {
-    /// Keeps `limit`, or [`LIMIT_MAX`] if that is smaller.
+    /// Keeps `limit`, or [`LIMIT_MAX`] if that is smaller. The [crate](crate) begins with an
+    /// example.
     #[must_use]
     pub const fn new(limit: u64) -> Self {
         Self(if limit > LIMIT_MAX { LIMIT_MAX } else { limit })
     }
 
-    /// The number that is enforced.
+    /// The number that is enforced. The [crate](crate) begins with an example.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 }
 
-/// The length of a window: 1 second to 31 days.
+/// The length of a window: 1 second to 31 days. The [crate](crate) begins with an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Window(u64);
 
 impl Window {
+    ///  The [crate](crate) begins with an example.
     /// # Errors
     /// [`RequestError::WindowTooShort`] or [`RequestError::WindowTooLong`].
     pub const fn from_millis(window_ms: u64) -> Result<Self, RequestError> {
@@ -148,14 +160,15 @@ impl Window {
         }
     }
 
-    /// Milliseconds.
+    /// Milliseconds. The [crate](crate) begins with an example.
     #[must_use]
     pub const fn as_millis(self) -> u64 {
         self.0
     }
 }
 
-/// What is being limited. Two subjects are the same if all four parts are.
+/// What is being limited. Two subjects are the same if all four parts are. The [crate](crate)
+/// begins with an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Subject<'a> {
     pub(crate) workspace: Part<'a>,
@@ -165,7 +178,7 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// A subject from parts that were parsed before.
+    /// A subject from parts that were parsed before. The [crate](crate) begins with an example.
     #[must_use]
     pub const fn new(
         workspace: Part<'a>,
@@ -176,14 +189,15 @@ impl<'a> Subject<'a> {
         Self { workspace, namespace, identifier, window }
     }
 
-    /// The window.
+    /// The window. The [crate](crate) begins with an example.
     #[must_use]
     pub const fn window(&self) -> Window {
         self.window
     }
 }
 
-/// What an admission in a region of several processes is worth.
+/// What an admission in a region of several processes is worth. The [crate](crate) begins with an
+/// example.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Consistency {
@@ -221,7 +235,8 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// A request from parts that were parsed before. It is [`Consistency::Fast`].
+    /// A request from parts that were parsed before. It is [`Consistency::Fast`]. The
+    /// [crate](crate) begins with an example.
     #[must_use]
     pub const fn new(subject: Subject<'a>, limit: Limit, cost: Cost) -> Self {
         Self { subject, limit, cost, consistency: Consistency::Fast }
@@ -244,36 +259,38 @@ impl<'a> Request<'a> {
         Self { consistency, ..self }
     }
 
-    /// What an admission shall be worth.
+    /// What an admission shall be worth. The [crate](crate) begins with an example.
     #[must_use]
     pub const fn consistency(&self) -> Consistency {
         self.consistency
     }
 
-    /// What is being limited.
+    /// What is being limited. The [crate](crate) begins with an example.
     #[must_use]
     pub const fn subject(&self) -> &Subject<'a> {
         &self.subject
     }
 
-    /// The limit that is enforced.
+    /// The limit that is enforced. The [crate](crate) begins with an example.
     #[must_use]
     pub const fn limit(&self) -> Limit {
         self.limit
     }
 
-    /// What the request consumes.
+    /// What the request consumes. The [crate](crate) begins with an example.
     #[must_use]
     pub const fn cost(&self) -> Cost {
         self.cost
     }
 }
 
-/// 1 to 100 requests that are decided as one: all are admitted, or none is.
+/// 1 to 100 requests that are decided as one: all are admitted, or none is. The [crate](crate)
+/// begins with an example.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a>(&'a [Request<'a>]);
 
 impl<'a> Batch<'a> {
+    ///  The [crate](crate) begins with an example.
     /// # Errors
     /// [`RequestError::BatchEmpty`] or [`RequestError::BatchTooLarge`].
     pub const fn new(requests: &'a [Request<'a>]) -> Result<Self, RequestError> {
@@ -286,7 +303,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The requests, in the order given.
+    /// The requests, in the order given. The [crate](crate) begins with an example.
     #[must_use]
     pub const fn requests(&self) -> &'a [Request<'a>] {
         self.0

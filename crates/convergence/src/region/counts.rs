@@ -4,7 +4,7 @@ use tidegate_limiter::Reason;
 
 use crate::breaker::BreakerState;
 
-/// What happened since the start, and how things stand.
+/// What happened since the start, and how things stand. The [crate](crate) begins with an example.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RegionCounts {

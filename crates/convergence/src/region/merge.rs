@@ -10,7 +10,7 @@ use crate::store::{Reply, ShardReply};
 const DRAIN_RETRY_MS: u64 = 50;
 
 impl Region {
-    /// The answer to a call, or that there is none.
+    /// The answer to a call, or that there is none. The [crate](crate) begins with an example.
     pub fn replied(&mut self, table: &Table, id: CallId, answered: Answered, now: Now) {
         let at = At { table, now };
         let Some(flight) = self.calls.remove(&id) else { return };

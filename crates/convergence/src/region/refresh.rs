@@ -8,10 +8,10 @@ use super::{At, Kind, Outcome, Refresh, Region, Wait, Waiter};
 use crate::store::Shard;
 
 impl Region {
-    /// A request needs to hear of these subjects. A read under way is shared, unless the request
-    /// is strict and came after it was sent. The others are read at once, in one round trip for
-    /// each shard; when several reads are under way already, together with what else is asked
-    /// until one of them ends.
+    /// A request needs to hear of these subjects. A read under way is shared, unless the request is
+    /// strict and came after it was sent. The others are read at once, in one round trip for each
+    /// shard; when several reads are under way already, together with what else is asked until one
+    /// of them ends. The [crate](crate) begins with an example.
     pub fn refresh(&mut self, table: &Table, needs: &[Need], now: Now) -> Refresh {
         let (at, waiter) = (At { table, now }, Waiter(self.next()));
         let (mut left, mut unheard, mut shards) = (0, Vec::new(), BTreeSet::new());

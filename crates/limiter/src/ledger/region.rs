@@ -11,6 +11,7 @@ use crate::window::weigh;
 use super::{Ledger, Look, Place, Terms};
 
 /// Why the region is asked before an admission.
+/// [`Table::decide_or_refresh`](crate::Table::decide_or_refresh) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
@@ -30,6 +31,7 @@ pub enum Reason {
 }
 
 /// How old a view may be, and which cost is too large for a cell that nobody has asked about.
+/// [`Options`](crate::Options) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freshness {
     /// How long a view is fresh, from the moment the region was asked.

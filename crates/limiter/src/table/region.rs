@@ -68,6 +68,7 @@ impl Regional {
 }
 
 /// A subject of which the region has to be asked.
+/// [`Table::decide_or_refresh`](crate::Table::decide_or_refresh) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
     /// The subject.
@@ -84,6 +85,7 @@ impl From<Wanted> for Need {
 }
 
 /// What became of a request in a region.
+/// [`Table::decide_or_refresh`](crate::Table::decide_or_refresh) has an example.
 #[derive(Debug)]
 #[must_use]
 pub enum Decision {
@@ -96,6 +98,7 @@ pub enum Decision {
 }
 
 /// What became of a batch in a region.
+/// [`Table::decide_all_or_refresh`](crate::Table::decide_all_or_refresh) has an example.
 #[derive(Debug)]
 #[must_use]
 pub enum BatchDecision {
@@ -107,7 +110,8 @@ pub enum BatchDecision {
     Ask(Asking),
 }
 
-/// Where a walk over all subjects is.
+/// Where a walk over all subjects is. [`Options::with_saved`](crate::Options::with_saved) has an
+/// example.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Walk {
     shard: u16,
@@ -116,6 +120,33 @@ pub struct Walk {
 
 impl Table {
     /// Decides one request, unless the region has to be asked first.
+    ///
+    /// ```
+    /// # use tidegate_limiter::*;
+    /// let table = Table::new(Options::default().with_region(), Seed::from_bytes([7; 32]));
+    /// # let (part, window) = (Part::new("a")?, Window::from_millis(60_000)?);
+    /// # let subject = Subject::new(part, part, part, window);
+    /// let request = Request::new(subject, Limit::new(10), Cost::ONE);
+    /// let now = Now::new(1_700_000_040_000, 10_000);
+    /// let Decision::Refresh(need) = table.decide_or_refresh(&request, now) else {
+    ///     unreachable!()
+    /// };
+    /// assert_eq!(need.reason, Reason::Cold);
+    ///
+    /// // The region was asked, and says that others have used 3.
+    /// let cells = table.cells(need.subject).ok_or("it was seated")?;
+    /// cells.current.observe_region(3, 0);
+    /// cells.current.mark_fresh_until_ms(15_000);
+    /// cells.previous.mark_fresh_until_ms(15_000);
+    /// let answer = table.decide_refreshed(&request, true, now);
+    /// assert_eq!((answer.source(), answer.remaining()), (Source::Region, 6));
+    /// // It is fresh for a while.
+    /// let Decision::Answered(answer) = table.decide_or_refresh(&request, now) else {
+    ///     unreachable!()
+    /// };
+    /// assert_eq!((answer.source(), answer.remaining()), (Source::Local, 5));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn decide_or_refresh(&self, request: &Request<'_>, now: Now) -> Decision {
         let key = Key::of(&request.subject, &self.seed);
@@ -164,6 +195,7 @@ impl Table {
     }
 
     /// Decides a request that has waited for the region; `heard` says whether it answered.
+    /// [`Table::decide_or_refresh`](crate::Table::decide_or_refresh) has an example.
     pub fn decide_refreshed(&self, request: &Request<'_>, heard: bool, now: Now) -> Answer {
         let key = Key::of(&request.subject, &self.seed);
         let Some(spot) = self.shard(&key).find(&key) else {
@@ -177,6 +209,22 @@ impl Table {
     }
 
     /// Decides a batch, unless the region has to be asked first: of all its subjects at once.
+    ///
+    /// ```
+    /// # use tidegate_limiter::*;
+    /// let table = Table::new(Options::default().with_region(), Seed::from_bytes([7; 32]));
+    /// # let (part, window) = (Part::new("a")?, Window::from_millis(60_000)?);
+    /// # let subject = Subject::new(part, part, part, window);
+    /// let both = [Request::new(subject, Limit::new(10), Cost::ONE); 2];
+    /// let (batch, now) = (Batch::new(&both)?, Now::new(1_700_000_040_000, 10_000));
+    /// let BatchDecision::Refresh(needs) = table.decide_all_or_refresh(&batch, now) else {
+    ///     unreachable!()
+    /// };
+    /// assert_eq!(needs.len(), 1, "both are of one subject");
+    /// let answer = table.decide_all_refreshed(&batch, &[needs[0].subject], now);
+    /// assert!(answer.admitted() && answer.items()[1].degraded(), "the region did not answer");
+    /// # Ok::<(), RequestError>(())
+    /// ```
     pub fn decide_all_or_refresh(&self, batch: &Batch<'_>, now: Now) -> BatchDecision {
         let (mut answer, mut needs) = (BatchAnswer::default(), Needs::default());
         if batch::decide(self, batch.requests(), now, Some(&mut needs), &mut answer) {
@@ -189,6 +237,7 @@ impl Table {
     }
 
     /// Decides a batch that has waited for the region, which did not answer for `unheard`.
+    /// [`Table::decide_all_or_refresh`](crate::Table::decide_all_or_refresh) has an example.
     pub fn decide_all_refreshed(
         &self,
         batch: &Batch<'_>,
@@ -235,6 +284,21 @@ impl Table {
     /// Everything that other regions had published at this moment of the monotonic clock is known.
     /// It concerns subjects whose windows are at least so long: the age of their answers says it
     /// from now on.
+    ///
+    /// ```
+    /// # use tidegate_limiter::*;
+    /// let table = Table::new(Options::default().with_region(), Seed::from_bytes([7; 32]));
+    /// # let (part, window) = (Part::new("a")?, Window::from_millis(60_000)?);
+    /// # let subject = Subject::new(part, part, part, window);
+    /// table.heard_globe(10_000, 60_000);
+    /// let now = Now::new(28_333_334 * 60_000, 25_000);
+    /// let request = Request::new(subject, Limit::new(10), Cost::ONE);
+    /// let _ = table.decide(&request, now);
+    /// let cell = table.cell(&subject, 28_333_334).ok_or("it was decided on")?;
+    /// cell.mark_fresh_until_ms(30_000); // The region was asked just now,
+    /// assert_eq!(table.decide(&request, now).age_ms(), 15_000, "the globe was not");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn heard_globe(&self, monotonic_ms: u64, window_min_ms: u64) {
         if let Some(regional) = &self.regional {
             // ORDER: relaxed, as where they are read.
@@ -244,6 +308,29 @@ impl Table {
     }
 
     /// Takes the subjects that have something to tell.
+    ///
+    /// ```
+    /// # use tidegate_limiter::*;
+    /// let table = Table::new(Options::default().with_region(), Seed::from_bytes([7; 32]));
+    /// # let (part, window) = (Part::new("a")?, Window::from_millis(60_000)?);
+    /// # let subject = Subject::new(part, part, part, window);
+    /// let now = Now::new(28_333_334 * 60_000, 10_000);
+    /// let _ = table.decide(&Request::new(subject, Limit::new(10), Cost::new(4)?), now);
+    /// let mut noted = Vec::new();
+    /// table.take_noted(&mut noted);
+    /// let cells = table.cells(noted[0]).ok_or("it is in the table")?;
+    /// assert_eq!((cells.sequence, cells.current.mine()), (28_333_334, 4));
+    /// assert_eq!(cells.used_of_limit(now), (4, 10));
+    ///
+    /// // A cell is found again, also as the previous one, and not after that.
+    /// let ticket = cells.current.ticket(noted[0]);
+    /// for (later_ms, found) in [(60_000, true), (120_000, false)] {
+    ///     table.turn(noted[0], now.after_ms(later_ms));
+    ///     assert_eq!(table.cell_of(ticket).is_some(), found);
+    /// }
+    /// assert_eq!(table.forget_all(), 0, "nothing is left");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn take_noted(&self, into: &mut Vec<Ticket>) {
         if let Some(regional) = &self.regional {
             into.append(&mut regional.lock());
@@ -265,6 +352,7 @@ impl Table {
     }
 
     /// Both cells of a subject, if it still is in the table.
+    /// [`Table::take_noted`](crate::Table::take_noted) has an example.
     #[must_use]
     pub fn cells(&self, subject: Ticket) -> Option<Cells<'_>> {
         let spot = self.shards.get(usize::from(subject.shard))?.spot(subject.ledger)?;
@@ -273,6 +361,7 @@ impl Table {
 
     /// Turns a subject to the window that the clock is in, as a request would: what is known of
     /// that window can then be told before the first request of it.
+    /// [`Table::take_noted`](crate::Table::take_noted) has an example.
     pub fn turn(&self, subject: Ticket, now: Now) {
         let shard = self.shards.get(usize::from(subject.shard));
         let Some(spot) = shard.and_then(|shard| shard.spot(subject.ledger)) else { return };
@@ -284,6 +373,7 @@ impl Table {
     }
 
     /// A cell, if it still is the current or the previous one of its subject.
+    /// [`Table::take_noted`](crate::Table::take_noted) has an example.
     #[must_use]
     pub fn cell_of(&self, cell: CellTicket) -> Option<CellHandle<'_>> {
         let subject = cell.subject;
@@ -293,6 +383,7 @@ impl Table {
 
     /// Goes on with a walk over all subjects: looks at the next `steps` ledgers and calls `visit`
     /// with those in use. Returns whether the walk is not over.
+    /// [`Options::with_saved`](crate::Options::with_saved) has an example.
     pub fn walk(&self, walk: &mut Walk, steps: usize, mut visit: impl FnMut(Ticket)) -> bool {
         let mut left = steps;
         while let Some(shard) = self.shards.get(usize::from(walk.shard)) {
@@ -314,7 +405,8 @@ impl Table {
     }
 
     /// Forgets every subject that nothing is claimed of at this moment, however much is used or
-    /// unrecorded, and says how many are left.
+    /// unrecorded, and says how many are left. [`Table::take_noted`](crate::Table::take_noted) has
+    /// an example.
     pub fn forget_all(&self) -> usize {
         self.shards.iter().map(super::Shard::forget_all).sum()
     }
