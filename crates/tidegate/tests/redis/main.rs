@@ -7,6 +7,8 @@
 mod support;
 
 #[cfg(test)]
+mod bounded;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod network;

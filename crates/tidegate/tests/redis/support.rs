@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tidegate::redis::{RedisConfig, RedisStore};
-use tidegate::{Cost, Limit, Limiter, Part, Request, Subject, Window};
+use tidegate::{Consistency, Cost, Limit, Limiter, Part, Request, Subject, Window};
 use tidegate_lab::RedisServer;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -72,6 +72,15 @@ pub(crate) struct Load {
 impl Load {
     /// Two callers for each limiter, each with a pause of a millisecond between requests.
     pub(crate) fn start(fleet: &[Arc<Limiter>], keys: usize, limit: u64) -> Self {
+        Self::start_with(fleet, (keys, limit), Consistency::Fast)
+    }
+
+    /// The same with a consistency.
+    pub(crate) fn start_with(
+        fleet: &[Arc<Limiter>],
+        (keys, limit): (usize, u64),
+        consistency: Consistency,
+    ) -> Self {
         let (stop, admitted) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let mut callers = Vec::new();
         for (number, limiter) in fleet.iter().flat_map(|limiter| [limiter; 2]).enumerate() {
@@ -83,7 +92,8 @@ impl Load {
                 while !stop.load(Ordering::Relaxed) {
                     let name = (turn % keys).to_string();
                     let start = Instant::now();
-                    let answer = limiter.check(&request(&name, limit, 1)).await;
+                    let request = request(&name, limit, 1).with_consistency(consistency);
+                    let answer = limiter.check(&request).await;
                     times.push(start.elapsed());
                     admitted.fetch_add(u64::from(answer.admitted()), Ordering::Relaxed);
                     turn += 1;
