@@ -13,13 +13,44 @@
 
 use crate::store::{CellReply, Record, Reply, Token};
 
-/// The largest sum that counts: twice the largest limit, as in the registers of a process.
+/// The largest sum that counts: twice the largest limit, as in the registers of a process. See
+/// [`AskCell::weighted`].
 pub const SUM_MAX: u64 = (1 << 51) - 1;
 /// How long a store keeps its answer to an operation. Whoever waits gives up after milliseconds;
-/// messages that come seconds late find by their totals that they are out of date.
+/// messages that come seconds late find by their totals that they are out of date. [`Ask`] has an
+/// example.
 pub const ANSWER_LIFE_MS: u64 = 10_000;
 
 /// Costs that wait, and the cells they are for.
+///
+/// ```
+/// use tidegate_convergence::{
+///     Ask, AskCell, Component, Grant, MemoryRegion, Record, Shard, ShardCall, Token, Unit, Want,
+/// };
+/// # use tidegate_limiter::{Digest, FleetSecret, Part, Subject, Window};
+/// # let window = Window::from_millis(60_000)?;
+/// # let subject = Subject::new(Part::new("w")?, Part::new("n")?, Part::new("i")?, window);
+/// # let subject = Digest::of(&subject, &FleetSecret::default());
+///
+/// // Two callers want 3 each under a limit of 10, of which 5 are admitted already.
+/// let component = Component { incarnation: 1, life: 0 };
+/// let (window_ms, sequence, total, previous_total) = (60_000, 7, 5, 0);
+/// let record = Record { subject, window_ms, sequence, component, total, previous_total };
+/// let (known, known_previous, foreign_previous, rest_ms) = (5, 0, 0, 30_000);
+/// let cell = AskCell { record, known, known_previous, foreign_previous, rest_ms };
+/// let unit = Unit { wants: vec![Want { cell: 0, cost: 3, head: 10 }], count: 2 };
+/// let ask = Ask { operation: 1, token: Token(9), cells: vec![cell], units: vec![unit] };
+/// let call = ShardCall { ask: Some(ask), ..ShardCall::of(Shard(0), Token(9), vec![]) };
+///
+/// let mut region = MemoryRegion::new(1);
+/// let reply = region.call(&call, 0).asked.ok_or("asked")?;
+/// assert_eq!(reply.grants, [Grant::Granted(1)], "for the first of them");
+/// assert_eq!(reply.cells[0].current.sum, 8);
+/// let again = region.call(&call, 0).asked.ok_or("asked")?;
+/// assert_eq!(again.grants, reply.grants, "the same again: the same answer");
+/// assert_eq!(again.cells[0].current.sum, 8);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// Grows with every ask of a process.
@@ -32,7 +63,7 @@ pub struct Ask {
     pub units: Vec<Unit>,
 }
 
-/// A cell of which something is asked, and what its process knows of it.
+/// A cell of which something is asked, and what its process knows of it: see [`Ask`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AskCell {
     /// The totals that are recorded first.
@@ -48,7 +79,8 @@ pub struct AskCell {
     pub rest_ms: u64,
 }
 
-/// Costs that are granted together or not at all; and that so many times, each for itself.
+/// Costs that are granted together or not at all; and that so many times, each for itself: see
+/// [`Ask`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit {
     /// The costs, at least one.
@@ -57,7 +89,7 @@ pub struct Unit {
     pub count: u32,
 }
 
-/// One cost.
+/// One cost: see [`Ask`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Want {
     /// Which of the [cells](Ask::cells).
@@ -69,7 +101,7 @@ pub struct Want {
     pub head: u64,
 }
 
-/// What a store answers to an [`Ask`].
+/// What a store answers to an [`Ask`], which has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskReply {
     /// What it holds of each cell, with what it granted.
@@ -78,7 +110,7 @@ pub struct AskReply {
     pub grants: Vec<Grant>,
 }
 
-/// What became of a [`Unit`].
+/// What became of a [`Unit`]: see [`Ask`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grant {
     /// So many times, for those who came first.
@@ -91,6 +123,23 @@ pub enum Grant {
 
 impl AskCell {
     /// The share of the previous cell that still lies in the window, of which the store has `sum`.
+    ///
+    /// ```
+    /// # use tidegate_convergence::{AskCell, Component, Record};
+    /// # use tidegate_limiter::{Digest, FleetSecret, Part, Subject, Window};
+    /// # let window = Window::from_millis(60_000)?;
+    /// # let subject = Subject::new(Part::new("w")?, Part::new("n")?, Part::new("i")?, window);
+    /// # let subject = Digest::of(&subject, &FleetSecret::default());
+    /// # let component = Component { incarnation: 1, life: 0 };
+    /// # let (window_ms, sequence, total, previous_total) = (60_000, 7, 0, 0);
+    /// # let record = Record { subject, window_ms, sequence, component, total, previous_total };
+    /// // A third of a minute is left; the process knows of 8, and of 4 of other regions.
+    /// let (known, known_previous, foreign_previous, rest_ms) = (0, 8, 4, 20_000);
+    /// let cell = AskCell { record, known, known_previous, foreign_previous, rest_ms };
+    /// assert_eq!(cell.weighted(2), 4, "the store has forgotten something");
+    /// assert_eq!(cell.weighted(20), 8);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn weighted(&self, sum: u64) -> u64 {
         let previous = sum.max(self.known_previous).saturating_add(self.foreign_previous);

@@ -10,6 +10,27 @@ use crate::request::{Cost, Limit};
 ///
 /// Whoever holds it must end it, by [`Table::commit`](crate::Table::commit) or
 /// [`Table::release`](crate::Table::release): what is claimed is not free for others.
+///
+/// ```
+/// use tidegate_limiter::{AskedFor, Consistency, Decision};
+/// # use tidegate_limiter::{Cost, Limit, Now, Options, Part, Request, Seed, Subject};
+/// # use tidegate_limiter::{Table, Window};
+/// # let window = Window::from_millis(60_000)?;
+/// # let subject = Subject::new(Part::new("w")?, Part::new("n")?, Part::new("i")?, window);
+/// # let request = Request::new(subject, Limit::new(5), Cost::ONE);
+/// # let table = Table::new(Options::default().with_region(), Seed::from_bytes([7; 32]));
+/// # let now = Now::new(1_700_000_040_000, 0);
+///
+/// let request = request.with_consistency(Consistency::Bounded);
+/// let Decision::Ask(asking) = table.decide_or_refresh(&request, now) else {
+///     unreachable!("nothing is known of the subject");
+/// };
+/// assert_eq!(asking.wanted().map(|wanted| wanted.cost.get()).sum::<u64>(), 1);
+/// // The region grants it.
+/// table.commit(asking);
+/// assert_eq!(table.answer_asked(&request, AskedFor::Granted, now).remaining(), 4);
+/// # Ok::<(), tidegate_limiter::RequestError>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "what is claimed must be committed or released"]
 pub struct Asking {
@@ -26,7 +47,7 @@ pub(crate) struct Asked {
     pub(crate) asks: bool,
 }
 
-/// A cost that the region has to grant.
+/// A cost that the region has to grant: see [`Asking`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// The cell in which it is claimed.
@@ -38,7 +59,8 @@ pub struct Wanted {
 }
 
 impl Asking {
-    /// What the region has to grant, at least one cost; subjects may appear several times.
+    /// What the region has to grant, at least one cost; subjects may appear several times. The
+    /// [type](Self) has an example.
     pub fn wanted(&self) -> impl Iterator<Item = Wanted> {
         let wanted = |item: &Asked| Wanted {
             cell: item.cell,

@@ -51,7 +51,7 @@ pub(super) struct Together {
     waiters: Vec<Waiter>,
 }
 
-/// How a wait ends.
+/// How a wait ends: see [`Region::ask`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Granted {
     /// It is granted: the claims are admissions.
@@ -64,6 +64,42 @@ pub enum Granted {
 
 impl Region {
     /// Asks for what is claimed. Whatever comes of it, the claims are taken care of.
+    ///
+    /// ```
+    /// use tidegate_convergence::{Asked, Effect, Granted, MemoryRegion, Region, Tuning};
+    /// use tidegate_limiter::{AskedFor, Consistency, Decision};
+    /// # use tidegate_limiter::{Cost, Limit, Now, Options, Part, Request, Seed, Subject};
+    /// # use tidegate_limiter::{Table, Window};
+    /// # let window = Window::from_millis(60_000)?;
+    /// # let subject = Subject::new(Part::new("w")?, Part::new("n")?, Part::new("i")?, window);
+    /// # let request = Request::new(subject, Limit::new(5), Cost::ONE);
+    /// # let table = Table::new(Options::default().with_region(), Seed::from_bytes([7; 32]));
+    /// # let (mut store, now) = (MemoryRegion::new(1), Now::new(1_700_000_040_000, 0));
+    ///
+    /// let request = request.with_consistency(Consistency::Bounded);
+    /// let mut region = Region::new(Tuning::default(), 1, 1);
+    /// let mut effects = Vec::new();
+    /// // A process that has not met its shard yet asks twice.
+    /// let answer = loop {
+    ///     let Decision::Ask(asking) = table.decide_or_refresh(&request, now) else {
+    ///         unreachable!("a small limit is asked for");
+    ///     };
+    ///     assert!(matches!(region.ask(&table, asking, now), Asked::Wait(_)));
+    ///     region.take_effects(&mut effects);
+    ///     for effect in std::mem::take(&mut effects) {
+    ///         if let Effect::Call { id, call, .. } = effect {
+    ///             region.replied(&table, id, Ok(store.call(&call, 0)), now);
+    ///         }
+    ///     }
+    ///     region.take_effects(&mut effects);
+    ///     let Some(Effect::Wake { outcome, .. }) = effects.pop() else { unreachable!() };
+    ///     if outcome.granted == Some(Granted::Yes) {
+    ///         break table.answer_asked(&request, AskedFor::Granted, now);
+    ///     }
+    /// };
+    /// assert_eq!(answer.remaining(), 4);
+    /// # Ok::<(), tidegate_limiter::RequestError>(())
+    /// ```
     pub fn ask(&mut self, table: &Table, asking: Asking, now: Now) -> Asked {
         let at = At { table, now };
         let shard = |wanted: Wanted| {
@@ -102,7 +138,7 @@ impl Region {
 
     /// A caller does not wait any longer, and wants its answer now: what it claimed is admitted.
     /// Says whether that is so; if not, its wait has ended already, and an [`Effect::Wake`] says
-    /// how.
+    /// how. See [`ask`](Self::ask).
     pub fn give_up(&mut self, table: &Table, waiter: Waiter, now: Now) -> bool {
         let at = At { table, now };
         let Some(asker) = self.askers.get_mut(&waiter) else { return false };

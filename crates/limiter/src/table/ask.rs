@@ -113,7 +113,7 @@ impl Table {
         answer.map_or(Step::Again, |answer| Step::Done(Decision::Answered(answer)))
     }
 
-    /// Makes everything that is claimed an admission.
+    /// Makes everything that is claimed an admission. [`Asking`] has an example.
     pub fn commit(&self, asking: Asking) {
         let mut begun = 0;
         for item in &asking.items {
@@ -126,7 +126,7 @@ impl Table {
         self.counters.mine().count_many(|all| &all.cells_begun, begun);
     }
 
-    /// Gives everything back that is claimed.
+    /// Gives everything back that is claimed; see [`Asking`].
     pub fn release(&self, asking: Asking) {
         for item in &asking.items {
             if let Some(spot) = self.spot_of(item) {
@@ -142,7 +142,8 @@ impl Table {
         (spot.era == subject.era).then_some(spot)
     }
 
-    /// The answer to a request whose [`Asking`] was [committed](Self::commit).
+    /// The answer to a request whose [`Asking`], which has an example, was
+    /// [committed](Self::commit).
     pub fn answer_asked(&self, request: &Request<'_>, asked: AskedFor, now: Now) -> Answer {
         self.counters.mine().count(|all| match asked {
             AskedFor::Granted => &all.admitted_granted,
@@ -151,7 +152,8 @@ impl Table {
         self.answer_committed(request, asked, 0, now)
     }
 
-    /// The answer to a batch whose [`Asking`] was [committed](Self::commit).
+    /// The answer to a batch whose [`Asking`], which has an example, was
+    /// [committed](Self::commit).
     pub fn answer_all_asked(&self, batch: &Batch<'_>, asked: AskedFor, now: Now) -> BatchAnswer {
         let requests = batch.requests();
         let counters = self.counters.mine();

@@ -117,7 +117,7 @@ async fn a_bad_network_grants_nothing_twice() {
         (asked + counts.asked_for, unheard + counts.asks_unheard)
     });
     println!(
-        "{} cut, {} doubled; {asked} asked for, {unheard} unheard of; whole after {took:?}, p99 {:?}",
+        "{} cut, {} doubled; {unheard} of {asked} unheard of; whole after {took:?}, p99 {:?}",
         proxy.cuts(),
         proxy.dropped(),
         p99(&times)
