@@ -12,6 +12,7 @@
 
 mod ask;
 mod counts;
+mod line;
 mod loss;
 mod merge;
 mod refresh;

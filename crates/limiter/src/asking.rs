@@ -69,6 +69,12 @@ impl Asking {
         };
         self.items.iter().filter(|item| item.asks).map(wanted)
     }
+
+    /// The subjects of which something is only held until the rest is granted; some may also be
+    /// among the [wanted](Self::wanted).
+    pub fn held(&self) -> impl Iterator<Item = Ticket> {
+        self.items.iter().filter(|item| !item.asks).map(|item| item.cell.subject)
+    }
 }
 
 impl Asked {

@@ -25,24 +25,15 @@ use crate::store::{Shard, ShardCall, Token};
 pub(super) struct Asker {
     shard: Shard,
     /// Of which something is asked, each once.
-    subjects: Vec<Ticket>,
+    pub(super) subjects: Vec<Ticket>,
+    /// Of which something is only held with the rest, each once.
+    held: Vec<Ticket>,
     /// `None` once the claims have ended.
-    asking: Option<Asking>,
+    pub(super) asking: Option<Asking>,
     /// Under way, or still in line.
     call: Option<CallId>,
     /// Somebody wants to hear what comes of it.
     attended: bool,
-}
-
-/// What is to be done with the first in a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
-    /// It goes.
-    Goes,
-    /// Its window is over.
-    Over,
-    /// It is not the first everywhere, or something is under way.
-    Waits,
 }
 
 /// Those who want the same, in the order in which they came.
@@ -118,22 +109,32 @@ impl Region {
         };
         self.bounded = true;
         if !self.state(shard).is_some_and(|state| state.refresh.may_admit(at.ms())) {
-            self.end_unasked(at, (&subjects_of(&asking), asking));
+            let subjects = each_once(asking.wanted().map(|wanted| wanted.cell.subject));
+            self.end_unasked(at, (&subjects, asking));
             return Asked::Unheard;
         }
         let waiter = Waiter(self.next());
-        let subjects = subjects_of(&asking);
+        self.stand_in_line(waiter, shard, asking);
+        self.counts.asked_for += 1;
+        self.send_lines(at, shard);
+        Asked::Wait(waiter)
+    }
+
+    fn stand_in_line(&mut self, waiter: Waiter, shard: Shard, asking: Asking) {
+        let subjects = each_once(asking.wanted().map(|wanted| wanted.cell.subject));
+        let mut held = each_once(asking.held());
+        held.retain(|subject| !subjects.contains(subject));
         for subject in &subjects {
             let entry = self.subjects.entry(*subject).or_default();
             entry.askers += 1;
             entry.line.push_back(waiter);
         }
+        for subject in &held {
+            self.subjects.entry(*subject).or_default().holders += 1;
+        }
         self.free_lines(shard, &subjects);
-        let asker = Asker { shard, subjects, asking: Some(asking), call: None, attended: true };
-        self.askers.insert(waiter, asker);
-        self.counts.asked_for += 1;
-        self.send_lines(at, shard);
-        Asked::Wait(waiter)
+        let (asking, call, attended) = (Some(asking), None, true);
+        self.askers.insert(waiter, Asker { shard, subjects, held, asking, call, attended });
     }
 
     /// A caller does not wait any longer, and wants its answer now: what it claimed is admitted.
@@ -144,13 +145,16 @@ impl Region {
         let Some(asker) = self.askers.get_mut(&waiter) else { return false };
         asker.attended = false;
         let Some(asking) = asker.asking.take() else { return false };
-        let (shard, subjects) = (asker.shard, std::mem::take(&mut asker.subjects));
-        if asker.call.is_none() {
+        let (subjects, held) =
+            (std::mem::take(&mut asker.subjects), std::mem::take(&mut asker.held));
+        let (shard, flies) = (asker.shard, asker.call.is_some());
+        if !flies {
             self.askers.remove(&waiter);
         }
         // What is under way lands or fails by itself: only that says whether the region answers.
         self.admit_unheard(at, asking);
-        self.leave_lines(at, shard, &subjects);
+        self.claims_ended(at, shard, (&subjects, &held), false);
+        self.send_lines(at, shard);
         true
     }
 
@@ -158,146 +162,45 @@ impl Region {
     pub(super) fn leave_asking(&mut self, at: At<'_>, waiter: Waiter) {
         let Some(asker) = self.askers.get_mut(&waiter) else { return };
         asker.attended = false;
-        if asker.call.is_none()
-            && let Some(Asker { shard, subjects, asking: Some(asking), .. }) =
-                self.askers.remove(&waiter)
-        {
+        if asker.call.is_some() {
+            return;
+        }
+        let Some(asker) = self.askers.remove(&waiter) else { return };
+        if let Some(asking) = asker.asking {
             at.table.release(asking);
-            self.leave_lines(at, shard, &subjects);
+            self.claims_ended(at, asker.shard, (&asker.subjects, &asker.held), false);
+            self.send_lines(at, asker.shard);
         }
     }
 
-    /// Someone is gone from these lines: whoever stood behind may go.
-    fn leave_lines(&mut self, at: At<'_>, shard: Shard, subjects: &[Ticket]) {
+    /// The claims of a caller have ended: whoever waits for that looks again, and whoever stood
+    /// behind may go. What is under way says so itself when it `lands`.
+    fn claims_ended(
+        &mut self,
+        at: At<'_>,
+        shard: Shard,
+        (subjects, held): (&[Ticket], &[Ticket]),
+        lands: bool,
+    ) {
         for subject in subjects {
             if let Some(entry) = self.subjects.get_mut(subject) {
                 entry.askers = entry.askers.saturating_sub(1);
             }
-            self.wake_later(*subject, true);
         }
+        for subject in held {
+            if let Some(entry) = self.subjects.get_mut(subject) {
+                entry.holders = entry.holders.saturating_sub(1);
+            }
+        }
+        let subjects = if lands { &[] } else { subjects };
         self.free_lines(shard, subjects);
-        self.send_lines(at, shard);
-        for subject in subjects {
+        for subject in subjects.iter().chain(held) {
+            self.wake_later(*subject, true);
             self.schedule(at, *subject);
         }
     }
 
-    /// Lines that may move, unless something of theirs is under way.
-    pub(super) fn free_lines(&mut self, shard: Shard, subjects: &[Ticket]) {
-        for subject in subjects {
-            let Some(entry) = self.subjects.get_mut(subject) else { continue };
-            let moves = entry.ask.is_none() && !entry.line.is_empty();
-            if moves
-                && !std::mem::replace(&mut entry.free, true)
-                && let Some(state) = self.state(shard)
-            {
-                state.free.push_back(*subject);
-            }
-        }
-    }
-
-    /// Sends what stands in line, as long as the shard takes it.
-    pub(super) fn send_lines(&mut self, at: At<'_>, shard: Shard) {
-        let most = self.tuning.asks_in_flight_max.max(1);
-        while let Some(state) = self.state(shard)
-            && state.asks_in_flight < most
-            && !state.free.is_empty()
-        {
-            let waiters = self.take_lines(at, shard);
-            if waiters.is_empty() {
-                continue;
-            }
-            let admitted = self.state(shard).is_some_and(|state| state.refresh.admits(at.ms()));
-            if admitted {
-                self.send_ask(at, shard, waiters);
-            } else {
-                for waiter in waiters {
-                    self.end_ask(at, waiter, Granted::Unheard);
-                }
-            }
-        }
-    }
-
-    /// Takes those who are first, up to what one ask holds. Those whose window is over look again.
-    fn take_lines(&mut self, at: At<'_>, shard: Shard) -> Vec<Waiter> {
-        let (mut taken, mut wants) = (Vec::new(), 0);
-        while wants < self.tuning.ask_wants_max
-            && let Some(subject) = self.state(shard).and_then(|state| state.free.pop_front())
-        {
-            if let Some(entry) = self.subjects.get_mut(&subject) {
-                entry.free = false;
-            }
-            while let Some(waiter) = self.first_in(subject) {
-                if wants >= self.tuning.ask_wants_max {
-                    self.free_lines(shard, &[subject]);
-                    break;
-                }
-                match self.turn_of(at, waiter) {
-                    Turn::Waits => break,
-                    Turn::Over => {
-                        self.step_out(waiter);
-                        self.end_ask(at, waiter, Granted::No);
-                    }
-                    Turn::Goes => {
-                        wants += usize::from(!self.wants_same(taken.last(), waiter));
-                        self.step_out(waiter);
-                        taken.push(waiter);
-                    }
-                }
-            }
-        }
-        taken
-    }
-
-    /// The first in a line who has not left it.
-    fn first_in(&mut self, subject: Ticket) -> Option<Waiter> {
-        loop {
-            let waiter = *self.subjects.get(&subject)?.line.front()?;
-            if self.askers.contains_key(&waiter) {
-                return Some(waiter);
-            }
-            self.subjects.get_mut(&subject)?.line.pop_front();
-        }
-    }
-
-    fn turn_of(&mut self, at: At<'_>, waiter: Waiter) -> Turn {
-        let Some(asker) = self.askers.get(&waiter) else { return Turn::Over };
-        let current = |wanted: Wanted| {
-            let cells = at.table.cells(wanted.cell.subject);
-            cells.is_some_and(|cells| cells.current.ticket(wanted.cell.subject) == wanted.cell)
-        };
-        if !asker.asking.as_ref().is_some_and(|asking| asking.wanted().all(current)) {
-            return Turn::Over;
-        }
-        for subject in asker.subjects.clone() {
-            let flies = self.subjects.get(&subject).is_none_or(|entry| entry.ask.is_some());
-            if flies || self.first_in(subject) != Some(waiter) {
-                return Turn::Waits;
-            }
-        }
-        Turn::Goes
-    }
-
-    /// Takes one who is first out of its lines; one who is not is left out when it would be.
-    fn step_out(&mut self, waiter: Waiter) {
-        let Some(asker) = self.askers.get(&waiter) else { return };
-        for subject in &asker.subjects {
-            if let Some(entry) = self.subjects.get_mut(subject) {
-                entry.line.pop_front_if(|first| *first == waiter);
-            }
-        }
-    }
-
-    /// Whether a caller wants what the one before it does: together they are one unit.
-    fn wants_same(&self, before: Option<&Waiter>, waiter: Waiter) -> bool {
-        let asking = |waiter| self.askers.get(waiter).and_then(|asker| asker.asking.as_ref());
-        match (before.and_then(asking), asking(&waiter)) {
-            (Some(before), Some(asking)) => before.wanted().eq(asking.wanted()),
-            _ => false,
-        }
-    }
-
-    fn send_ask(&mut self, at: At<'_>, shard: Shard, waiters: Vec<Waiter>) {
+    pub(super) fn send_ask(&mut self, at: At<'_>, shard: Shard, waiters: Vec<Waiter>) {
         let id = CallId(self.next());
         let mut load = Load::default();
         for waiter in waiters {
@@ -311,15 +214,14 @@ impl Region {
                     load.add(waiter, wants);
                 }
                 // Its window has just ended.
-                _ => {
-                    let subjects = self.askers.get(&waiter).map(|asker| asker.subjects.clone());
-                    self.end_ask(at, waiter, Granted::No);
-                    self.free_lines(shard, &subjects.unwrap_or_default());
-                }
+                _ => self.end_ask(at, waiter, Granted::No),
             }
         }
         let Load { cells, items, units, together, .. } = load;
         if units.is_empty() {
+            for item in items {
+                self.subjects.entry(item.subject).or_default().resend |= item.resend;
+            }
             return;
         }
         for item in &items {
@@ -406,12 +308,8 @@ impl Region {
     /// Ends the wait of a caller and its claims.
     pub(super) fn end_ask(&mut self, at: At<'_>, waiter: Waiter, granted: Granted) {
         let Some(asker) = self.askers.remove(&waiter) else { return };
+        let lands = asker.call.is_some();
         if let Some(asking) = asker.asking {
-            for subject in &asker.subjects {
-                if let Some(entry) = self.subjects.get_mut(subject) {
-                    entry.askers = entry.askers.saturating_sub(1);
-                }
-            }
             match granted {
                 Granted::Yes => at.table.commit(asking),
                 Granted::No => {
@@ -420,6 +318,7 @@ impl Region {
                 }
                 Granted::Unheard => self.end_unasked(at, (&asker.subjects, asking)),
             }
+            self.claims_ended(at, asker.shard, (&asker.subjects, &asker.held), lands);
         }
         if asker.attended {
             let outcome = Outcome::asked(granted);
@@ -468,9 +367,8 @@ impl Region {
     }
 }
 
-/// The subjects that something is asked of, each once.
-fn subjects_of(asking: &Asking) -> Vec<Ticket> {
-    let mut subjects: Vec<Ticket> = asking.wanted().map(|wanted| wanted.cell.subject).collect();
+fn each_once(subjects: impl Iterator<Item = Ticket>) -> Vec<Ticket> {
+    let mut subjects: Vec<Ticket> = subjects.collect();
     subjects.sort_unstable();
     subjects.dedup();
     subjects
@@ -521,8 +419,8 @@ impl Load {
 }
 
 impl Entry {
-    /// Nobody asks for it, and nobody waits for those who do.
+    /// Nobody asks for it or holds some of it, and nobody waits for those who do.
     pub(super) const fn is_unasked(&self) -> bool {
-        self.askers == 0 && self.ask.is_none()
+        self.askers == 0 && self.holders == 0 && self.ask.is_none()
     }
 }

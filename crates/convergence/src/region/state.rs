@@ -65,7 +65,9 @@ pub(super) struct Entry {
     pub(super) ask: Option<CallId>,
     /// Callers that have claimed something of it, and whose wait has not ended.
     pub(super) askers: u32,
-    /// Those of them who stand in line, in the order in which they came; some have left.
+    /// Callers that hold something of it until something else is granted.
+    pub(super) holders: u32,
+    /// Those who have claimed something and stand in line, in the order in which they came; some have left.
     pub(super) line: VecDeque<Waiter>,
     /// It is among those whose lines may move.
     pub(super) free: bool,

@@ -279,6 +279,33 @@ fn who_waits_for_others_looks_again() {
     assert_eq!(again, Refresh::LookAgain, "nobody waits any more");
 }
 
+/// What a batch only holds, because it is on credit, is in the way of others as well.
+#[test]
+fn who_waits_for_what_a_batch_holds_looks_again() {
+    let mut world = World::new();
+    let mut a = acquainted(&mut world, 1);
+    let large = bounded("large", 80, 1);
+    world.check(&mut a, &large);
+    world.run_ms(&mut a, 300);
+    let items = [bounded("large", 80, 5), bounded("small", 5, 1)];
+    let batch = Batch::new(&items).unwrap();
+    let BatchDecision::Ask(asking) = a.table.decide_all_or_refresh(&batch, world.now) else {
+        panic!("one of them is cold");
+    };
+    assert_eq!(asking.wanted().count(), 1);
+    assert!(matches!(a.region.ask(&a.table, asking, world.now), Asked::Wait(_)));
+    let rest = bounded("large", 80, 76);
+    let Decision::Refresh(need) = a.table.decide_or_refresh(&rest, world.now) else {
+        panic!("75 are left while the batch waits");
+    };
+    let Refresh::Wait(later) = a.region.refresh(&a.table, &[need], world.now) else {
+        panic!("someone waits");
+    };
+    world.answer_all(&mut a);
+    let woken = a.take_wakes().into_iter().find(|(waiter, _)| *waiter == later);
+    assert!(woken.is_some_and(|(_, outcome)| outcome.look_again));
+}
+
 #[test]
 fn a_shard_that_forgot_is_asked_anew() {
     let mut world = World::new();
