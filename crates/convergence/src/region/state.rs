@@ -67,7 +67,8 @@ pub(super) struct Entry {
     pub(super) askers: u32,
     /// Callers that hold something of it until something else is granted.
     pub(super) holders: u32,
-    /// Those who have claimed something and stand in line, in the order in which they came; some have left.
+    /// Those who have claimed something and stand in line, in the order in which they came; some
+    /// have left.
     pub(super) line: VecDeque<Waiter>,
     /// It is among those whose lines may move.
     pub(super) free: bool,

@@ -175,13 +175,14 @@ local function grow(cell, held, granted)
     if more == 0 then
         return
     end
-    local key, component, text = held.key, cell.component, format('%.0f', more)
+    local key, component = held.key, cell.component
     local sum, fresh = (held.sum or 0) + more, not held.sum
     if sum < EXACT then
         held.sum = format('%.0f', sum)
         call('HSET', key, component, format('%.0f', held.had + more), 's', held.sum)
     else
         -- First the step that could fail, so that a cell never holds half a record.
+        local text = format('%.0f', more)
         call('HINCRBY', key, 's', text)
         call('HINCRBY', key, component, text)
         held.sum = call('HGET', key, 's')
