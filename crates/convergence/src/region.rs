@@ -66,7 +66,7 @@ pub enum Effect {
 }
 
 /// What a caller waited for. The [crate](crate) begins with an example.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Subjects of which nothing was heard.
     pub unheard: Vec<Ticket>,

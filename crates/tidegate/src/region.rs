@@ -71,6 +71,8 @@ struct State {
 struct Work {
     region: Vec<Effect>,
     globe: Vec<GlobeEffect>,
+    /// Callers whose waits are over.
+    woken: Vec<(oneshot::Sender<Outcome>, Outcome)>,
 }
 
 /// Who waits, and for what.
@@ -157,8 +159,10 @@ impl Conversation {
         };
         let waits = Leaving { shared: &self.shared, waiter };
         match timeout_at(until, outcome).await {
-            Ok(Ok(Outcome { look_again: true, .. })) => Heard::LookAgain,
-            Ok(Ok(Outcome { unheard, .. })) => Heard::But(unheard),
+            Ok(Ok(Outcome { unheard, look_again, .. })) => {
+                waits.end();
+                if look_again { Heard::LookAgain } else { Heard::But(unheard) }
+            }
             Ok(Err(_)) | Err(_) => {
                 drop(waits);
                 Heard::But(all())
@@ -180,13 +184,15 @@ impl Conversation {
             // It ended at this very moment: whoever ended it is about to say how.
             Err(_) => outcome.await,
         };
-        match answered.ok().and_then(|outcome| outcome.granted) {
+        let heard = match answered.ok().and_then(|outcome| outcome.granted) {
             Some(Granted::Yes) => Heard::Granted,
             Some(Granted::Unheard) => Heard::Unheard,
             Some(Granted::No) => Heard::LookAgain,
             None if waits.give_up() => Heard::Unheard,
             None => Heard::LookAgain,
-        }
+        };
+        waits.end();
+        heard
     }
 
     pub(crate) fn counts(&self) -> RegionCounts {
@@ -237,6 +243,11 @@ struct Leaving<'a> {
 }
 
 impl Leaving<'_> {
+    /// It has heard what it waited for: there is nothing to leave.
+    fn end(self) {
+        std::mem::forget(self);
+    }
+
     /// What is claimed is admitted, unless it has ended already: says whether it was not.
     fn give_up(&self) -> bool {
         let (gave_up, work) = {
@@ -350,13 +361,15 @@ impl Shared {
                     let ending = Ending { shared: Arc::clone(self), id, ended: false };
                     self.runtime.spawn(ending.call(call, timeout));
                 }
-                Effect::Wake { waiter, outcome } => {
-                    let sender = self.lock().waiting.remove(&waiter);
-                    // Who does not wait any longer need not hear it.
-                    let _ = sender.map(|sender| sender.send(outcome));
-                }
+                // Taken with the rest.
+                Effect::Wake { .. } => {}
                 Effect::Reincarnate => self.reincarnate(),
             }
+        }
+        // Last: there may be thousands, and a call that is to be made waits for nobody.
+        for (sender, outcome) in work.woken {
+            // Who does not wait any longer need not hear it.
+            let _ = sender.send(outcome);
         }
     }
 
@@ -426,8 +439,15 @@ impl State {
     /// Takes what has to be done, when all that happened is told.
     fn take_work(&mut self, table: &Table, now: Now) -> Work {
         self.tell_globe(table, now);
-        let mut work = Work { region: Vec::new(), globe: Vec::new() };
+        let mut work = Work { region: Vec::new(), globe: Vec::new(), woken: Vec::new() };
         self.region.take_effects(&mut work.region);
+        for effect in &mut work.region {
+            if let Effect::Wake { waiter, outcome } = effect
+                && let Some(sender) = self.waiting.remove(waiter)
+            {
+                work.woken.push((sender, std::mem::take(outcome)));
+            }
+        }
         if let Some(globe) = &mut self.globe {
             globe.take_effects(&mut work.globe);
         }
