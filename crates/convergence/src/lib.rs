@@ -71,7 +71,10 @@ mod region;
 mod store;
 mod tuning;
 
-pub use ask::{ANSWER_LIFE_MS, Ask, AskCell, AskReply, Grant, SUM_MAX, Unit, Want};
+pub use ask::{
+    ANSWER_LIFE_MS, ASK_CELLS_MAX, ASK_WANTS_MAX, Ask, AskCell, AskReply, Grant, SUM_MAX, Unit,
+    Want,
+};
 pub use board::{
     BoardCall, BoardReply, Boarding, IDENTITY_LIFE_MS, POSTS_LIFE_MS, POSTS_MAX, Post,
 };

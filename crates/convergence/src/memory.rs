@@ -87,7 +87,8 @@ impl MemoryRegion {
         let present = call.present.map(|incarnation| shard.be_present(incarnation, now_ms));
         let replies =
             call.records.iter().map(|record| Some(shard.record(record, now_ms))).collect();
-        let asked = call.ask.as_ref().map(|ask| shard.ask(ask, now_ms));
+        let ask = call.ask.as_ref().filter(|ask| ask.is_sound());
+        let asked = ask.map(|ask| shard.ask(ask, now_ms));
         ShardReply { token, server, present, replies, asked }
     }
 

@@ -16,7 +16,8 @@ pub struct Tuning {
     pub ask_retry_ms: u64,
     /// Most asks under way to a shard; what is asked for beyond them goes together.
     pub asks_in_flight_max: usize,
-    /// Most costs in one ask, each for any number of callers: half a millisecond of a Redis.
+    /// Most costs in one ask, each for any number of callers: half a millisecond of a Redis. One
+    /// batch may come on top, of costs as of cells: far from what a store refuses.
     pub ask_wants_max: usize,
     /// A subject is replayed at once when what it has not sent is one part in this many of its
     /// limit...
@@ -74,7 +75,7 @@ impl Default for Tuning {
             retry_ms: 300,
             ask_retry_ms: 50,
             asks_in_flight_max: 4,
-            ask_wants_max: 128,
+            ask_wants_max: 512,
             replay_part: 64,
             replay_room_part: 8,
             replay_min_ms: 250,

@@ -70,6 +70,13 @@ impl Asking {
         self.items.iter().filter(|item| item.asks).map(wanted)
     }
 
+    /// Which items of the batch the region has to grant, in order: see
+    /// [`Table::answer_all_asked`](crate::Table::answer_all_asked).
+    #[must_use]
+    pub fn asks(&self) -> Vec<bool> {
+        self.items.iter().map(|item| item.asks).collect()
+    }
+
     /// The subjects of which something is only held until the rest is granted; some may also be
     /// among the [wanted](Self::wanted).
     pub fn held(&self) -> impl Iterator<Item = Ticket> {

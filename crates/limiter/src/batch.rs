@@ -83,7 +83,9 @@ pub(crate) fn decide(
             items.push(Item::new(request, key, spot));
         }
         seat(table, &mut items, now);
-        match decide_items(table, &mut items, now, needs.as_deref_mut()) {
+        // Whoever lost races for what is lent lets the region grant it.
+        let lent = attempt < MOVES_MAX / 2;
+        match decide_items(table, &mut items, (now, lent), needs.as_deref_mut()) {
             Ok(Some(outcome)) => {
                 report(table, &items, outcome, now, answer);
                 return true;
@@ -135,7 +137,7 @@ enum Outcome {
 fn decide_items(
     table: &Table,
     items: &mut [Item<'_, '_>],
-    now: Now,
+    (now, lent): (Now, bool),
     needs: Option<&mut Needs>,
 ) -> Result<Option<Outcome>, Moved> {
     for item in items.iter_mut() {
@@ -151,14 +153,19 @@ fn decide_items(
         return Ok(Some(Outcome::Denied));
     }
     if let Some(needs) = needs {
-        needs.reads = needs_of(table, items, now);
-        if items.iter().any(|item| item.asks && table.is_bounded(item.request)) {
+        needs.reads = needs_of(table, items, (now, lent));
+        if needs.reads.is_empty() {
+            return reserve_and_commit(table, items, now).map(Some);
+        }
+        // What is lent is held while the rest is heard of: whoever only read would take it twice.
+        if items.iter().any(|item| table.is_bounded(item.request)) {
+            for item in items.iter_mut() {
+                // The region did not answer a moment ago, but is asked anyway.
+                item.asks |= std::mem::take(&mut item.unasked);
+            }
             needs.asking = Some(reserve_and_ask(items, now)?);
-            return Ok(None);
         }
-        if !needs.reads.is_empty() {
-            return Ok(None);
-        }
+        return Ok(None);
     }
     reserve_and_commit(table, items, now).map(Some)
 }
@@ -183,11 +190,11 @@ fn waits_of(table: &Table, items: &[Item<'_, '_>]) -> Vec<Need> {
 
 /// Of whom the region has to be asked, each subject once. One that was asked a moment ago and did
 /// not answer is decided on its view.
-fn needs_of(table: &Table, items: &mut [Item<'_, '_>], now: Now) -> Vec<Need> {
+fn needs_of(table: &Table, items: &mut [Item<'_, '_>], (now, lent): (Now, bool)) -> Vec<Need> {
     let mut needs: Vec<Need> = Vec::new();
     for item in items {
         let Some(spot) = item.spot else { continue };
-        let Some(reason) = item.reason(table, &spot, now) else { continue };
+        let Some(reason) = item.reason(table, &spot, (now, lent)) else { continue };
         item.unasked = spot.ledger.retry_at() > now.monotonic_ms();
         item.asks = !item.unasked;
         if !item.unasked && !needs.iter().any(|need| need.subject == spot.ticket()) {
@@ -204,8 +211,13 @@ impl<'a, 'r> Item<'a, 'r> {
     }
 
     /// Why the region has to be asked of it first. If it need not be, it may be that only because
-    /// of its credit.
-    fn reason(&mut self, table: &Table, spot: &Spot<'_>, now: Now) -> Option<Reason> {
+    /// of its credit, if anything is `lent`.
+    fn reason(
+        &mut self,
+        table: &Table,
+        spot: &Spot<'_>,
+        (now, lent): (Now, bool),
+    ) -> Option<Reason> {
         let reason = table.needs(spot, self.request, now);
         if reason.is_some() || !table.is_bounded(self.request) {
             return reason;
@@ -215,7 +227,7 @@ impl<'a, 'r> Item<'a, 'r> {
         // As if the earlier items had been taken, as the look is.
         let seen = spot.ledger.claimed_with(look.place.turn, self.earlier);
         let lends = |part| spot.ledger.lends(&look, seen, Terms::of(self.request), part);
-        (!self.credit_part.is_some_and(lends)).then_some(Reason::Credit)
+        (!lent || !self.credit_part.is_some_and(lends)).then_some(Reason::Credit)
     }
 }
 

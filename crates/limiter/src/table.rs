@@ -105,13 +105,15 @@ impl Table {
             // Here, and only here, everything is inlined: this is the path of nearly every request.
             match spot.ledger.claim_here(spot.era, terms, now) {
                 Verdict::Held(claim, look) => {
-                    return self.admit(&spot, request, (claim, &look), now);
+                    let answer = self.admit(&spot, request, (claim, &look), now);
+                    return self.unasked(answer, request);
                 }
                 Verdict::Denied(seen) => return self.deny(&spot, request, &seen, now),
                 Verdict::Moved => self.counters.mine().count(|all| &all.ledgers_moved),
             }
         }
-        self.decide_anew(&key, request, now)
+        let answer = self.decide_anew(&key, request, now);
+        self.unasked(answer, request)
     }
 
     /// Decides a batch: all requests are admitted, or none is.
@@ -146,6 +148,9 @@ impl Table {
     /// was as long. [`decide_all`](Self::decide_all) has an example.
     pub fn decide_all_into(&self, batch: &Batch<'_>, now: Now, answer: &mut BatchAnswer) {
         batch::decide(self, batch.requests(), now, None, answer);
+        for (item, request) in answer.items.iter_mut().zip(batch.requests()) {
+            *item = self.unasked(*item, request);
+        }
     }
 
     /// The subject is new, or its ledger was retired while the decision looked at it.

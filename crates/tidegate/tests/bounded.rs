@@ -81,8 +81,17 @@ impl RegionalStore for Store {
 }
 
 fn limiter(store: &Arc<Store>) -> Arc<Limiter> {
+    limiter_tuned(store, Tuning::default())
+}
+
+/// One that waits as long as a busy machine takes: what it admits was granted.
+fn patient(store: &Arc<Store>) -> Arc<Limiter> {
+    limiter_tuned(store, Tuning { deadline_ms: 10_000, ..Tuning::default() })
+}
+
+fn limiter_tuned(store: &Arc<Store>, tuning: Tuning) -> Arc<Limiter> {
     let store: Arc<dyn RegionalStore> = Arc::clone(store) as _;
-    Arc::new(Limiter::builder().region_tuned(store, Tuning::default()).build().unwrap())
+    Arc::new(Limiter::builder().region_tuned(store, tuning).build().unwrap())
 }
 
 fn bounded(identifier: &str, limit: u64, cost: u64) -> Request<'_> {
@@ -122,15 +131,13 @@ fn admitted(answers: &[Answer]) -> u64 {
 async fn a_burst_at_all_processes_holds_the_limit() {
     for (limit, each) in [(10, 40), (100, 200), (1_000, 1_000)] {
         let store = Store::new(1);
-        let fleet: Vec<_> = (0..4).map(|_| limiter(&store)).collect();
+        let fleet: Vec<_> = (0..4).map(|_| patient(&store)).collect();
         let answers = burst(&fleet, limit, each).await;
         let (admitted, share) = (admitted(&answers), limit / 8);
-        let degraded = answers.iter().filter(|answer| answer.degraded()).count() as u64;
-        println!("{admitted} of {limit}, {degraded} without an answer of the region");
-        assert!((limit..=limit + share + degraded).contains(&admitted));
-        let held =
-            |answer: &Answer| answer.degraded() || answer.consistency() == Consistency::Bounded;
-        assert!(answers.iter().all(held));
+        println!("{admitted} of {limit}");
+        assert!((limit..=limit + share).contains(&admitted), "{admitted}");
+        assert!(!answers.iter().any(Answer::degraded));
+        assert!(answers.iter().all(|answer| answer.consistency() == Consistency::Bounded));
         let reserved = |answer: &Answer| answer.denial() == Some(Denial::Reserved);
         assert!(!answers.iter().any(reserved), "who would only have to wait, waits");
         until("all of it is recorded", || store.sum() == admitted).await;
@@ -156,7 +163,6 @@ async fn no_answer_admits_and_counts_once() {
         until("all of it is recorded", || store.sum() == 11).await;
         let counts = a.region_counts().unwrap();
         assert_eq!((counts.identity_clashes, counts.losses), (0, 0));
-        until("it is asked again", || counts.unreplayed_cost == 0 || store.sum() == 11).await;
         assert_eq!(a.drain(PATIENCE).await.unreplayed_cost, 0);
         assert_eq!(store.sum(), 11);
     }
@@ -189,7 +195,7 @@ async fn callers_that_leave_leave_nothing_behind() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn batches_in_a_burst_stay_all_or_nothing() {
     let store = Store::new(1);
-    let fleet: Vec<_> = (0..3).map(|_| limiter(&store)).collect();
+    let fleet: Vec<_> = (0..3).map(|_| patient(&store)).collect();
     let mut callers = JoinSet::new();
     for at in 0..120 {
         let limiter = Arc::clone(fleet.get(at % 3).unwrap());
@@ -201,9 +207,9 @@ async fn batches_in_a_burst_stay_all_or_nothing() {
     }
     let answers = callers.join_all().await;
     let admitted = answers.iter().filter(|answer| answer.admitted()).count() as u64;
-    let degraded = answers.iter().filter(|answer| answer.items().iter().any(Answer::degraded));
-    let degraded = degraded.count() as u64;
-    assert!((20..=20 + degraded).contains(&admitted), "{admitted}, {degraded} unheard");
+    assert_eq!(admitted, 20);
+    let mut items = answers.iter().flat_map(|answer| answer.items());
+    assert!(items.all(|item| !item.degraded()));
     until("both are recorded", || store.sum() == 2 * admitted).await;
 }
 

@@ -81,8 +81,10 @@ impl ShardMemory {
                 reply.current = reply.current.granted(more);
             }
             let late = known.get(at).and_then(Option::as_ref);
-            if late.is_none_or(|known| known.operation < ask.operation) {
-                let grants = anew.get(at).cloned().unwrap_or_default();
+            let grants = anew.get(at).cloned().unwrap_or_default();
+            // What granted nothing need not be known again: it would grant nothing again.
+            let granted = grants.iter().any(|grant| matches!(grant, Grant::Granted(1..)));
+            if granted && late.is_none_or(|known| known.operation < ask.operation) {
                 let expires_ms = now_ms.saturating_add(ANSWER_LIFE_MS);
                 let answered = Answered { operation: ask.operation, grants, expires_ms };
                 self.answers.insert((cell.record.cell(), cell.record.component), answered);

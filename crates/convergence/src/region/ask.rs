@@ -201,28 +201,25 @@ impl Region {
     }
 
     pub(super) fn send_ask(&mut self, at: At<'_>, shard: Shard, waiters: Vec<Waiter>) {
-        let id = CallId(self.next());
-        let mut load = Load::default();
-        for waiter in waiters {
-            let asking = self.askers.get(&waiter).and_then(|asker| asker.asking.as_ref());
-            let wanted: Vec<Wanted> = asking.into_iter().flat_map(Asking::wanted).collect();
-            let wants: Option<Vec<Want>> =
-                wanted.iter().map(|wanted| self.want(at, &mut load, *wanted)).collect();
-            match (wants, self.askers.get_mut(&waiter)) {
-                (Some(wants), Some(asker)) => {
-                    asker.call = Some(id);
-                    load.add(waiter, wants);
-                }
-                // Its window has just ended.
-                _ => self.end_ask(at, waiter, Granted::No),
-            }
-        }
+        let load = self.load(at, waiters);
+        // The breaker counts on what it admits: nothing must be left to send by then.
+        let admitted = !load.units.is_empty()
+            && self.state(shard).is_some_and(|state| state.refresh.admits(at.ms()));
         let Load { cells, items, units, together, .. } = load;
-        if units.is_empty() {
+        if !admitted {
             for item in items {
                 self.subjects.entry(item.subject).or_default().resend |= item.resend;
             }
+            for waiter in together.into_iter().flat_map(|together| together.waiters) {
+                self.end_ask(at, waiter, Granted::Unheard);
+            }
             return;
+        }
+        let id = CallId(self.next());
+        for waiter in together.iter().flat_map(|together| &together.waiters) {
+            if let Some(asker) = self.askers.get_mut(waiter) {
+                asker.call = Some(id);
+            }
         }
         for item in &items {
             let entry = self.subjects.entry(item.subject).or_default();
@@ -253,6 +250,22 @@ impl Region {
         self.calls.insert(id, flight);
         (self.counts.calls, self.counts.asks) = (self.counts.calls + 1, self.counts.asks + 1);
         self.effects.push(Effect::Call { id, call, timeout_ms: self.tuning.deadline_ms });
+    }
+
+    /// What these callers want. Those whose window has just ended look again.
+    fn load(&mut self, at: At<'_>, waiters: Vec<Waiter>) -> Load {
+        let mut load = Load::default();
+        for waiter in waiters {
+            let asking = self.askers.get(&waiter).and_then(|asker| asker.asking.as_ref());
+            let wanted: Vec<Wanted> = asking.into_iter().flat_map(Asking::wanted).collect();
+            let wants: Option<Vec<Want>> =
+                wanted.iter().map(|wanted| self.want(at, &mut load, *wanted)).collect();
+            match wants {
+                Some(wants) => load.add(waiter, wants),
+                None => self.end_ask(at, waiter, Granted::No),
+            }
+        }
+        load
     }
 
     /// One cost of a load. `None` if its cell is not the one that is asked about.
@@ -290,6 +303,7 @@ impl Region {
         for (place, together) in flight.together.iter().enumerate() {
             let grant = reply.and_then(|reply| reply.grants.get(place)).copied();
             self.counts.asks_conflicted += u64::from(grant == Some(Grant::Conflict));
+            self.counts.asks_estranged += u64::from(grant == Some(Grant::Stranger));
             let granted = match grant {
                 Some(Grant::Granted(count)) => usize::try_from(count).unwrap_or(usize::MAX),
                 _ => 0,
@@ -297,7 +311,11 @@ impl Region {
             for (at_place, waiter) in together.waiters.iter().enumerate() {
                 let end = match grant {
                     Some(Grant::Granted(_)) if at_place < granted => Granted::Yes,
-                    Some(Grant::Granted(_) | Grant::Stranger) => Granted::No,
+                    Some(Grant::Granted(_)) => {
+                        self.counts.asks_refused += 1;
+                        Granted::No
+                    }
+                    Some(Grant::Stranger) => Granted::No,
                     Some(Grant::Conflict) | None => Granted::Unheard,
                 };
                 self.end_ask(at, *waiter, end);
@@ -312,10 +330,7 @@ impl Region {
         if let Some(asking) = asker.asking {
             match granted {
                 Granted::Yes => at.table.commit(asking),
-                Granted::No => {
-                    self.counts.asks_refused += 1;
-                    at.table.release(asking);
-                }
+                Granted::No => at.table.release(asking),
                 Granted::Unheard => self.end_unasked(at, (&asker.subjects, asking)),
             }
             self.claims_ended(at, asker.shard, (&asker.subjects, &asker.held), lands);

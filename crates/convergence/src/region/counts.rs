@@ -33,6 +33,9 @@ pub struct RegionCounts {
     pub asks_unheard: u64,
     /// Units of an ask of which the region knew more than this process.
     pub asks_conflicted: u64,
+    /// Units of an ask that was meant for a shard as it was before it lost its data, or before this
+    /// process had met it; they were asked for anew.
+    pub asks_estranged: u64,
     /// Batches that were not asked for, because their subjects are in several shards.
     pub asks_apart: u64,
     /// Subjects replayed.

@@ -1,5 +1,7 @@
 //! Who goes when: every subject that is asked for has a line.
 
+use std::collections::BTreeSet;
+
 use tidegate_limiter::{Ticket, Wanted};
 
 use super::{At, Granted, Region, Waiter};
@@ -39,31 +41,24 @@ impl Region {
             && !state.free.is_empty()
         {
             let waiters = self.take_lines(at, shard);
-            if waiters.is_empty() {
-                continue;
-            }
-            let admitted = self.state(shard).is_some_and(|state| state.refresh.admits(at.ms()));
-            if admitted {
-                self.send_ask(at, shard, waiters);
-            } else {
-                for waiter in waiters {
-                    self.end_ask(at, waiter, Granted::Unheard);
-                }
-            }
+            self.send_ask(at, shard, waiters);
         }
     }
 
     /// Takes those who are first, up to what one ask holds. Those whose window is over look again.
     fn take_lines(&mut self, at: At<'_>, shard: Shard) -> Vec<Waiter> {
-        let (mut taken, mut wants) = (Vec::new(), 0);
-        while wants < self.tuning.ask_wants_max
+        let (mut taken, mut wants, mut cells) = (Vec::new(), 0, BTreeSet::new());
+        let (wants_max, cells_max) =
+            (self.tuning.ask_wants_max.max(1), self.tuning.call_records_max.max(1));
+        while wants < wants_max
+            && cells.len() < cells_max
             && let Some(subject) = self.state(shard).and_then(|state| state.free.pop_front())
         {
             if let Some(entry) = self.subjects.get_mut(&subject) {
                 entry.free = false;
             }
             while let Some(waiter) = self.first_in(subject) {
-                if wants >= self.tuning.ask_wants_max {
+                if wants >= wants_max || cells.len() >= cells_max {
                     self.free_lines(shard, &[subject]);
                     break;
                 }
@@ -75,6 +70,9 @@ impl Region {
                     }
                     Turn::Goes => {
                         wants += self.wants_more(taken.last(), waiter);
+                        if let Some(asker) = self.askers.get(&waiter) {
+                            cells.extend(asker.subjects.iter().copied());
+                        }
                         self.step_out(waiter);
                         taken.push(waiter);
                     }

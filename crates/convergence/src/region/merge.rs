@@ -157,7 +157,10 @@ impl Region {
             entry.resend |= item.resend;
         }
         if flight.kind == Kind::Ask {
-            // Those who asked have been told.
+            // Also if nobody waited any more.
+            if let Some(cells) = at.table.cells(item.subject) {
+                cells.retry_no_sooner(at.ms().saturating_add(self.tuning.ask_retry_ms));
+            }
         } else if flight.kind == Kind::Refresh {
             self.counts.refreshes_failed += 1;
             if let Some(cells) = at.table.cells(item.subject) {
@@ -179,6 +182,9 @@ impl Region {
         entry.flights = entry.flights.saturating_sub(1);
         if entry.ask == Some(id) {
             entry.ask = None;
+            for waiter in std::mem::take(&mut entry.waiters) {
+                self.end_wait(waiter, subject, (heard, false));
+            }
             self.wake_later(subject, heard);
         } else if entry.refresh == Some(id) {
             entry.refresh = None;

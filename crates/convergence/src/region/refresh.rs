@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tidegate_limiter::{Need, Now, Reason, Table, Ticket};
 
-use super::{At, Kind, Outcome, Refresh, Region, Wait, Waiter};
+use super::{At, Entry, Kind, Outcome, Refresh, Region, Wait, Waiter};
 use crate::store::Shard;
 
 impl Region {
@@ -36,12 +36,13 @@ impl Region {
             let shard = self.shard_of(cells.current.digest());
             let open = self.state(shard).is_some_and(|state| state.refresh.may_admit(at.ms()));
             let entry = self.subjects.entry(need.subject).or_default();
-            if entry.ask.is_some() || entry.refresh.is_some() && need.reason == Reason::Strict {
-                // It must not be content with what was asked before it came; nor may it disturb
-                // what is asked for.
+            let under_way = entry.ask.is_some() || entry.refresh.is_some();
+            if under_way && need.reason == Reason::Strict {
+                // It must not be content with what was asked before it came.
                 entry.later.push(waiter);
                 self.counts.refreshes_joined += 1;
-            } else if entry.refresh.is_some() || entry.asked {
+            } else if under_way || entry.asked {
+                // What is asked for tells as much as a read; which would disturb it.
                 entry.waiters.push(waiter);
                 self.counts.refreshes_joined += 1;
             } else if open {
@@ -86,19 +87,18 @@ impl Region {
             }
             let most = state.asked.len().min(tuning.call_records_max.max(1));
             let subjects: Vec<Ticket> = state.asked.drain(..most).collect();
-            let admitted = state.refresh.admits(at.ms());
             let mut free = Vec::new();
             for subject in &subjects {
                 let Some(entry) = self.subjects.get_mut(subject) else { continue };
                 entry.asked = false;
-                if entry.ask.is_some() {
-                    // What is asked for tells as much.
-                    entry.later.append(&mut entry.waiters);
-                } else {
+                // What is asked for tells as much.
+                if entry.ask.is_none() {
                     free.push(*subject);
                 }
             }
-            if admitted {
+            let admitted = free.is_empty()
+                || self.state(shard).is_some_and(|state| state.refresh.admits(at.ms()));
+            if admitted && !free.is_empty() {
                 self.send(at, shard, Kind::Refresh, &free);
             }
             for subject in subjects {
@@ -110,8 +110,8 @@ impl Region {
     /// Nobody waits for a subject that is not read: if the breaker opened meanwhile, they decide on
     /// what is known; if it was dropped from the table, they look again.
     fn end_unless_read(&mut self, at: At<'_>, subject: Ticket, admitted: bool) {
-        let Some(entry) = self.subjects.get_mut(&subject).filter(|entry| entry.refresh.is_none())
-        else {
+        let read = |entry: &&mut Entry| entry.refresh.is_none() && entry.ask.is_none();
+        let Some(entry) = self.subjects.get_mut(&subject).filter(read) else {
             return;
         };
         for waiter in std::mem::take(&mut entry.waiters) {

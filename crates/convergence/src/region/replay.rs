@@ -159,24 +159,42 @@ impl Region {
             let waits = state.ready.is_empty()
                 || state.replays_in_flight >= tuning.replays_in_flight_max
                 || state.after_replay_ms() > now_ms && state.ready.len() < tuning.call_records_max;
-            if waits || !state.replay.admits(now_ms) {
+            if waits {
                 return;
             }
             let most = state.ready.len().min(tuning.call_records_max.max(1));
-            let subjects: Vec<Ticket> = state.ready.drain(..most).collect();
-            let mut free = Vec::new();
-            for subject in &subjects {
-                if let Some(entry) = self.subjects.get_mut(subject) {
-                    entry.ready = false;
-                    if entry.ask.is_none() {
-                        free.push(*subject);
-                    }
-                }
+            let taken: Vec<Ticket> = state.ready.drain(..most).collect();
+            // What is asked for at this moment is told when that lands.
+            let asked = |subject: &Ticket| {
+                self.subjects.get(subject).is_some_and(|entry| entry.ask.is_some())
+            };
+            let (skipped, subjects): (Vec<Ticket>, Vec<Ticket>) =
+                taken.into_iter().partition(asked);
+            self.not_ready(&skipped);
+            for subject in skipped {
+                self.schedule(at, subject);
             }
-            let sent = self.send(at, shard, Kind::Replay, &free);
+            let Some(state) = self.state(shard) else { return };
+            if subjects.is_empty() {
+                continue;
+            }
+            if !state.replay.admits(now_ms) {
+                subjects.into_iter().rev().for_each(|subject| state.ready.push_front(subject));
+                return;
+            }
+            self.not_ready(&subjects);
+            let sent = self.send(at, shard, Kind::Replay, &subjects);
             self.counts.replayed += sent.len() as u64;
             for subject in subjects {
                 self.schedule(at, subject);
+            }
+        }
+    }
+
+    fn not_ready(&mut self, subjects: &[Ticket]) {
+        for subject in subjects {
+            if let Some(entry) = self.subjects.get_mut(subject) {
+                entry.ready = false;
             }
         }
     }

@@ -14,6 +14,7 @@ use crate::store::CellName;
 
 mod ask;
 mod endings;
+mod lines;
 
 const START_MS: u64 = 1_700_000_040_000;
 const WINDOW_MS: u64 = 60_000;

@@ -45,6 +45,12 @@ impl Table {
             && self.regional.as_ref().is_some_and(|regional| !regional.alone)
     }
 
+    /// An answer that nobody was asked for, although the request wants it.
+    #[inline(always)]
+    pub(crate) fn unasked(&self, answer: Answer, request: &Request<'_>) -> Answer {
+        if self.is_bounded(request) && answer.admitted() { answer.into_degraded() } else { answer }
+    }
+
     /// Decides on credit, or claims what the region is to be asked for.
     pub(super) fn decide_bounded(&self, key: &Key, request: &Request<'_>, now: Now) -> Decision {
         for _ in 0..MOVES_MAX {
@@ -149,27 +155,31 @@ impl Table {
             AskedFor::Granted => &all.admitted_granted,
             AskedFor::Unheard => &all.admitted_local,
         });
-        self.answer_committed(request, asked, 0, now)
+        self.answer_committed(request, Some(asked), 0, now)
     }
 
     /// The answer to a batch whose [`Asking`], which has an example, was
-    /// [committed](Self::commit).
-    pub fn answer_all_asked(&self, batch: &Batch<'_>, asked: AskedFor, now: Now) -> BatchAnswer {
+    /// [committed](Self::commit). `asks` says which items the region had to grant; the others were
+    /// only held with them.
+    pub fn answer_all_asked(
+        &self,
+        batch: &Batch<'_>,
+        (asked, asks): (AskedFor, &[bool]),
+        now: Now,
+    ) -> BatchAnswer {
         let requests = batch.requests();
+        let granted =
+            asks.iter().filter(|asks| **asks && asked == AskedFor::Granted).count() as u64;
         let counters = self.counters.mine();
         counters.count(|all| &all.batches_admitted);
-        counters.count_many(
-            |all| match asked {
-                AskedFor::Granted => &all.admitted_granted,
-                AskedFor::Unheard => &all.admitted_local,
-            },
-            requests.len() as u64,
-        );
+        counters.count_many(|all| &all.admitted_granted, granted);
+        counters.count_many(|all| &all.admitted_local, requests.len() as u64 - granted);
         let answer = |(at, request): (usize, &Request<'_>)| {
             // What later items take of the same subject was not taken yet when this one was.
             let same = |later: &&Request<'_>| later.subject == request.subject;
             let later = requests.iter().skip(at.saturating_add(1)).filter(same);
             let later = later.map(|later| later.cost.get()).sum();
+            let asked = asks.get(at).copied().unwrap_or(true).then_some(asked);
             self.answer_committed(request, asked, later, now)
         };
         let items = requests.iter().enumerate().map(answer).collect();
@@ -180,7 +190,7 @@ impl Table {
     fn answer_committed(
         &self,
         request: &Request<'_>,
-        asked: AskedFor,
+        asked: Option<AskedFor>,
         later: u64,
         now: Now,
     ) -> Answer {
@@ -200,8 +210,9 @@ impl Table {
             None => Answer::forgotten(request, now),
         };
         match asked {
-            AskedFor::Granted => Answer { source: Source::Region, ..answer },
-            AskedFor::Unheard => answer.into_degraded(),
+            None => answer,
+            Some(AskedFor::Granted) => Answer { source: Source::Region, ..answer },
+            Some(AskedFor::Unheard) => answer.into_degraded(),
         }
     }
 }

@@ -198,14 +198,14 @@ impl Table {
     /// [`Table::decide_or_refresh`](crate::Table::decide_or_refresh) has an example.
     pub fn decide_refreshed(&self, request: &Request<'_>, heard: bool, now: Now) -> Answer {
         let key = Key::of(&request.subject, &self.seed);
-        let Some(spot) = self.shard(&key).find(&key) else {
-            return self.decide_anew(&key, request, now);
+        let Some(spot) = self.shard(&key).find_surely(&key) else {
+            // It was dropped meanwhile, and with it what was heard.
+            return self.decide_anew(&key, request, now).into_degraded();
         };
         let answer = self.decide_known(&key, &spot, request, now);
-        let held = heard && !(self.is_bounded(request) && answer.admitted());
         let source = if heard { Source::Region } else { answer.source };
         let answer = Answer { source, ..answer };
-        if held { answer } else { answer.into_degraded() }
+        if heard { self.unasked(answer, request) } else { answer.into_degraded() }
     }
 
     /// Decides a batch, unless the region has to be asked first: of all its subjects at once.

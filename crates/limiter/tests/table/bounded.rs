@@ -229,12 +229,54 @@ fn a_batch_is_asked_for_as_one() {
         table.cell(subject.subject(), START_MS / WINDOW_MS).unwrap()
     });
     assert_eq!(cells.map(|cell| (cell.claimed(), cell.mine())), [(5, 0), (4, 0)]);
+    let asks = waits.asks();
     table.commit(waits);
     assert_eq!(cells.map(|cell| cell.mine()), [5, 4]);
-    let answer = table.answer_all_asked(&batch, AskedFor::Granted, now(0));
+    let answer = table.answer_all_asked(&batch, (AskedFor::Granted, &asks), now(0));
     assert!(answer.admitted());
+    let sources: Vec<Source> = answer.items().iter().map(|item| item.source()).collect();
+    assert_eq!(sources, [Source::Region, Source::Local, Source::Region, Source::Region]);
     let remaining: Vec<u64> = answer.items().iter().map(|item| item.remaining()).collect();
     assert_eq!(remaining, [8, 7_998, 5, 5], "each with what came before it");
+}
+
+/// What is lent is held while a neighbour is heard of: or a burst of batches would take it again
+/// and again.
+#[test]
+fn batches_with_others_keep_to_the_credit() {
+    let table = table();
+    let global = bounded("global", 200, 1);
+    granted(&table, &global);
+    hear(&table, &global, (1, 1));
+    let names: Vec<String> = (0..100).map(|n| format!("user-{n}")).collect();
+    let (mut waits, mut lent) = (Vec::new(), 0);
+    for name in &names {
+        let items = [request(name, 5, WINDOW_MS, 1), global];
+        match table.decide_all_or_refresh(&Batch::new(&items).unwrap(), now(0)) {
+            BatchDecision::Ask(asking) => {
+                lent += usize::from(asking.asks() == [true, false]);
+                waits.push(asking);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(lent, 22, "an eighth of what is left, each time; the others ask for both");
+    waits.into_iter().for_each(|asking| table.release(asking));
+}
+
+#[test]
+fn who_asks_nobody_says_so() {
+    let table = table();
+    let one = bounded("i", 10, 1);
+    let answer = table.decide(&one, now(0));
+    assert_eq!((answer.consistency(), answer.degraded()), (Consistency::Fast, true));
+    let items = [one, request("j", 10, WINDOW_MS, 1)];
+    let answer = table.decide_all(&Batch::new(&items).unwrap(), now(0));
+    let degraded: Vec<bool> = answer.items().iter().map(|item| item.degraded()).collect();
+    assert_eq!(degraded, [true, false]);
+    let gone = bounded("gone", 10, 1);
+    let answer = table.decide_refreshed(&gone, true, now(0));
+    assert!(answer.admitted() && answer.degraded(), "what was heard is gone");
 }
 
 #[test]

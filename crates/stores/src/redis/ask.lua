@@ -162,6 +162,7 @@ local function decide_all()
             granted = decide(first, from, to, ARGV[arg] + 0)
             first.size = first.size + 1
             first.answers[first.size] = granted
+            first.granted = first.granted or granted > 0
         end
         units = units + 1
         grants[units] = granted
@@ -201,7 +202,8 @@ local function write(at)
         grow(cell, cell.previous, 0)
     end
     grow(cell, cell.current, cell.used - cell.before)
-    if meant and (not cell.last or cell.last < operation) then
+    -- What granted nothing need not be known again: it would grant nothing again.
+    if cell.granted and (not cell.last or cell.last < operation) then
         call('SET', KEYS[3 * at + 1], table.concat(cell.answers, ' '), 'PX', ARGV[5])
     end
 end

@@ -16,11 +16,6 @@ use super::script::{
     Code, Common, Held, Script, TOTAL_MAX, cells, field, hex, is_exact, number, push, read_token,
 };
 
-/// Most cells of an ask. A batch has 100 subjects; and nobody else is served meanwhile: at about
-/// 10 us for a cell that is up to 2.6 ms.
-const CELLS_MAX: usize = 256;
-/// Most wants of an ask, for the same reason: at about 1 us for each that is another 2 ms.
-const WANTS_MAX: usize = 2_048;
 /// The longest window with which the script counts exactly; twice what a subject may have.
 const WINDOW_MAX_MS: u64 = (1 << 32) - 1;
 
@@ -42,11 +37,10 @@ pub(super) fn is_sound(ask: &Ask) -> bool {
     let mut wants = ask.units.iter().flat_map(|unit| &unit.wants);
     let subjects: BTreeSet<_> = ask.cells.iter().map(|cell| cell.record.subject).collect();
     ask.operation <= TOTAL_MAX
-        && cells <= CELLS_MAX
+        && ask.is_sound()
         && subjects.len() == cells
         && ask.cells.iter().all(cell_is_sound)
         && ask.units.iter().all(|unit| !unit.wants.is_empty())
-        && wants.clone().nth(WANTS_MAX).is_none()
         && wants.all(|want| want.cell < cells && want.cost <= TOTAL_MAX && want.head <= SUM_MAX)
 }
 

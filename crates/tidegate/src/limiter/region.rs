@@ -255,10 +255,14 @@ impl Limiter {
     ) -> BatchAnswer {
         let until = region.deadline();
         for _ in 0..LOOKS_MAX {
+            let mut asks = Vec::new();
             let mut heard = match undecided {
                 BatchDecision::Answered(answer) => return answer,
                 BatchDecision::Refresh(needs) => region.refresh(&needs, until).await,
-                BatchDecision::Ask(asking) => region.ask(asking, until).await,
+                BatchDecision::Ask(asking) => {
+                    asks = asking.asks();
+                    region.ask(asking, until).await
+                }
             };
             if let Heard::Apart(needs) = heard {
                 // Nobody can grant all of it: it is decided on what is read.
@@ -269,10 +273,10 @@ impl Limiter {
                     return self.table.decide_all_refreshed(batch, &unheard, now);
                 }
                 Heard::Granted => {
-                    return self.table.answer_all_asked(batch, AskedFor::Granted, now);
+                    return self.table.answer_all_asked(batch, (AskedFor::Granted, &asks), now);
                 }
                 Heard::Unheard => {
-                    return self.table.answer_all_asked(batch, AskedFor::Unheard, now);
+                    return self.table.answer_all_asked(batch, (AskedFor::Unheard, &asks), now);
                 }
                 Heard::LookAgain | Heard::Apart(_) => {
                     undecided = self.table.decide_all_or_refresh(batch, now);
@@ -295,8 +299,9 @@ impl Limiter {
                 self.table.decide_all_refreshed(batch, &unheard, now)
             }
             BatchDecision::Ask(asking) => {
+                let asks = asking.asks();
                 self.table.commit(asking);
-                self.table.answer_all_asked(batch, AskedFor::Unheard, now)
+                self.table.answer_all_asked(batch, (AskedFor::Unheard, &asks), now)
             }
         }
     }

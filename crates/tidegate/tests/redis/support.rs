@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tidegate::redis::{RedisConfig, RedisStore};
-use tidegate::{Consistency, Cost, Limit, Limiter, Part, Request, Subject, Window};
+use tidegate::{Consistency, Cost, Limit, Limiter, Part, Request, Subject, Tuning, Window};
 use tidegate_lab::RedisServer;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -19,6 +19,16 @@ pub(crate) const WINDOW_MS: u64 = 31 * 24 * 3_600 * 1_000;
 pub(crate) fn limiter(url: &str) -> Limiter {
     let store = RedisStore::new(RedisConfig::parse(url).unwrap(), 7).unwrap();
     Limiter::builder().region(store).build().unwrap()
+}
+
+/// Limiters that wait as long as a busy machine takes: what they admit was granted.
+pub(crate) fn patient_fleet(url: &str, size: usize) -> Vec<Arc<Limiter>> {
+    let tuning = Tuning { deadline_ms: 10_000, ..Tuning::default() };
+    let patient = |_| {
+        let store = RedisStore::new(RedisConfig::parse(url).unwrap(), 7).unwrap();
+        Arc::new(Limiter::builder().region_tuned(Arc::new(store), tuning).build().unwrap())
+    };
+    (0..size).map(patient).collect()
 }
 
 pub(crate) fn fleet(url: &str, size: usize) -> Vec<Arc<Limiter>> {
