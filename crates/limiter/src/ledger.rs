@@ -25,6 +25,7 @@ pub(crate) use decide::{Claim, Denied, Look, Refusal, Terms, Verdict};
 pub(crate) use peek::{Held, Peek, would_ask};
 pub(crate) use place::Place;
 use place::{Began, Position};
+pub(crate) use region::credit_of;
 pub use region::{Freshness, Reason};
 
 /// What every decision reads and swaps: one cache line, because on a large table the cost of a

@@ -89,8 +89,8 @@ pub use request::{
 };
 pub use saved::{SAVED_WINDOW_MS_MIN, SavedSubject, SavedSubjects};
 pub use table::{
-    AskedFor, BatchDecision, CellCounts, Decision, Explanation, Need, Options, Strict, SubjectView,
-    Table, Wake, Walk,
+    AskedFor, BatchDecision, CellCounts, Credit, Decision, Explanation, Need, Options, Strict,
+    SubjectView, Table, Wake, Walk,
 };
 pub use time::Now;
 

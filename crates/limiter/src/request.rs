@@ -211,6 +211,17 @@ pub enum Consistency {
     Bounded,
 }
 
+impl Consistency {
+    /// Its name: `fast` or `bounded`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Bounded => "bounded",
+        }
+    }
+}
+
 /// One question: may this subject spend this cost under this limit?
 ///
 /// ```

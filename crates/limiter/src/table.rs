@@ -26,7 +26,7 @@ use crate::sync::{AtomicU64, Ordering};
 use crate::time::Now;
 
 pub use ask::AskedFor;
-pub use explain::{CellCounts, Explanation, Strict, SubjectView};
+pub use explain::{CellCounts, Credit, Explanation, Strict, SubjectView};
 use options::Parts;
 pub use options::{Options, Wake};
 use region::Regional;

@@ -194,6 +194,7 @@ pub use tidegate_convergence::{
     RegionalStore, StoreError, Tuning,
 };
 pub use tidegate_limiter::{
-    Answer, Batch, BatchAnswer, CellCounts, Consistency, Cost, Counts, Denial, Digest, Explanation,
-    Limit, Now, Part, Reason, Request, RequestError, Source, Strict, Subject, SubjectView, Window,
+    Answer, Batch, BatchAnswer, CellCounts, Consistency, Cost, Counts, Credit, Denial, Digest,
+    Explanation, Limit, Now, Part, Reason, Request, RequestError, Source, Strict, Subject,
+    SubjectView, Window,
 };

@@ -70,6 +70,8 @@ pub(crate) struct Peek {
     /// Until when, on the monotonic clock, and for limits up to which.
     pub(crate) strict: (u64, u64),
     pub(crate) retry_at: u64,
+    /// So many processes use the subject, or may.
+    pub(crate) company: u64,
 }
 
 impl Peek {
@@ -85,7 +87,8 @@ impl Peek {
         let used = view.used(window, elapsed_ms);
         let cells = restored.map(|peers| Held { peers, ..Held::default() });
         let refusal = Refusal { look: Look { place, view, used }, settled: used, earlier: 0 };
-        Self { refusal, sequence, cells, nameless: true, strict: (0, 0), retry_at: 0 }
+        let (strict, retry_at, company) = ((0, 0), 0, 1);
+        Self { refusal, sequence, cells, nameless: true, strict, retry_at, company }
     }
 
     /// How old what is known of the region is.
@@ -128,7 +131,8 @@ impl Ledger<'_> {
         let look = Look { place, view, used: view.used(window, place.elapsed_ms) };
         let refusal = Refusal { look, settled: self.settled(&look, window), earlier: 0 };
         let retry_at = self.back.retry_at.load(Ordering::Acquire);
-        let peek = Peek { refusal, sequence, cells, nameless, strict: self.strict(), retry_at };
+        let (strict, company) = (self.strict(), self.company());
+        let peek = Peek { refusal, sequence, cells, nameless, strict, retry_at, company };
         let whole = self.claimed(place.turn) == seen
             && cells.map(|cell| cell.view()) == [view.current, view.previous];
         Some((peek, whole))

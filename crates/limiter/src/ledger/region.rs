@@ -119,14 +119,19 @@ impl Ledger<'_> {
         // After the word was loaded: what was recorded since only makes it less.
         let unrecorded = seen.count_in(turn).saturating_sub(self.cell(turn).acked.read(turn));
         let room = terms.limit.get().saturating_sub(look.used);
-        // ORDER: relaxed, as where it is written.
-        let processes = self.back.company.load(Ordering::Relaxed);
+        let processes = self.company();
         #[cfg(feature = "planted")]
         if crate::planted::is(crate::planted::Planted::NoCredit) {
             return true;
         }
-        let share = room.checked_div(part.saturating_mul(processes)).unwrap_or(0);
-        unrecorded.saturating_add(terms.cost.get()) <= share
+        unrecorded.saturating_add(terms.cost.get()) <= credit_of(room, part, processes)
+    }
+
+    /// How many processes use the subject, or may.
+    #[inline]
+    pub(super) fn company(&self) -> u64 {
+        // ORDER: relaxed, as where it is set.
+        self.back.company.load(Ordering::Relaxed).max(1)
     }
 
     /// So many processes use the subject, or may. Before that is known, nothing is lent.
@@ -187,6 +192,13 @@ impl Ledger<'_> {
         let limit = if limit(turn) > 0 { limit(turn) } else { limit(before) };
         (view(turn).saturating_add(weighted), limit)
     }
+}
+
+/// What one of so many processes may have admitted and not recorded, of this room.
+#[inline(always)]
+pub(crate) const fn credit_of(room: u64, part: u64, processes: u64) -> u64 {
+    let parts = part.saturating_mul(processes);
+    room / if parts == 0 { 1 } else { parts }
 }
 
 /// How old what is known of the region is, by when the current and the previous cell were heard of.

@@ -3,8 +3,8 @@
 
 use crate::answer::{Answer, Denial};
 use crate::key::{Digest, Key};
-use crate::ledger::{Held, Peek, Reason, Terms, would_ask};
-use crate::request::{Request, Subject};
+use crate::ledger::{Held, Peek, Reason, Terms, credit_of, would_ask};
+use crate::request::{Consistency, Request, Subject, Window};
 use crate::time::Now;
 use crate::window::{fits, weigh};
 
@@ -110,7 +110,30 @@ pub struct Strict {
     pub limit: u64,
 }
 
-/// What this process knows of a subject. [`Table::inspect`] has an example.
+/// What this process may admit of a subject before the region has recorded it, if a request is of
+/// [`Bounded`](Consistency::Bounded) consistency. Whatever is beyond it the region has to grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Credit {
+    /// What is free in the sliding window.
+    pub room: u64,
+    /// How many processes share it, as far as is known.
+    pub processes: u64,
+    /// What this one may have admitted and not recorded: a part of the room.
+    pub most: u64,
+    /// What it has.
+    pub used: u64,
+}
+
+impl Credit {
+    /// Whether a cost can be admitted without asking.
+    #[must_use]
+    pub const fn covers(&self, cost: u64) -> bool {
+        self.used.saturating_add(cost) <= self.most
+    }
+}
+
+/// What this process knows of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SubjectView {
@@ -140,6 +163,25 @@ pub struct SubjectView {
     pub fresh_for_ms: Option<u64>,
     /// In a region that did not answer: it is not asked again for so long.
     pub retry_in_ms: Option<u64>,
+    /// In a region of several: how many processes use the subject, or may.
+    pub processes: Option<u64>,
+    /// Which part of the room may be taken on credit.
+    pub(crate) credit_part: u64,
+}
+
+impl SubjectView {
+    /// What a request of bounded consistency with this limit would be lent; `None` if there is
+    /// nobody to ask.
+    #[must_use]
+    pub fn credit(&self, limit: u64) -> Option<Credit> {
+        let processes = self.processes?;
+        let window = Window::from_millis(self.window_ms).ok()?;
+        let weighted = weigh(self.previous.view(), window, self.elapsed_ms);
+        let room = limit.saturating_sub(self.current.view().saturating_add(weighted));
+        let most = credit_of(room, self.credit_part, processes);
+        let used = self.current.claimed.saturating_sub(self.current.acked);
+        Some(Credit { room, processes, most, used })
+    }
 }
 
 /// What would become of a request now, and why.
@@ -168,6 +210,10 @@ pub struct Explanation {
     pub asks: Option<Reason>,
     /// The region should be asked, but did not answer a moment ago: it is decided without it.
     pub asked_in_vain: bool,
+    /// What the request wants an admission to be worth.
+    pub consistency: Consistency,
+    /// What it is lent, if that matters: it is bounded, and there is somebody to ask.
+    pub credit: Option<Credit>,
 }
 
 impl Explanation {
@@ -241,12 +287,18 @@ impl Table {
             let denial = if reserved { Denial::Reserved } else { Denial::Limit };
             Answer::deny(request, &peek.refusal, denial, now)
         };
-        let asks = self.regional.as_ref().filter(|_| fit).and_then(|regional| {
+        let needs = self.regional.as_ref().filter(|_| fit).and_then(|regional| {
             let ledger = spot.map(|spot| spot.ledger);
             would_ask(ledger, &peek, terms, regional.freshness, now)
         });
-        let asked_in_vain = asks.is_some() && peek.retry_at > now.monotonic_ms();
         let subject = self.view(&request.subject, spot.is_some(), &peek, now);
+        let credit = self.is_bounded(request).then(|| subject.credit(terms.limit.get())).flatten();
+        let short = credit.filter(|credit| fit && !credit.covers(terms.cost.get()));
+        // Who is denied only because others wait for the region, waits with them.
+        let waits = credit.filter(|_| answer.denial() == Some(Denial::Reserved));
+        let asks = needs.or(short.map(|_| Reason::Credit)).or(waits.map(|_| Reason::Reserved));
+        let asked_in_vain = fit && asks.is_some() && peek.retry_at > now.monotonic_ms();
+        let answer = if asked_in_vain { answer.into_degraded() } else { answer };
         let age_ms = subject.age_ms.unwrap_or(0);
         let elapsed_ms = look.place.elapsed_ms;
         Explanation {
@@ -256,9 +308,11 @@ impl Table {
             cost: terms.cost.get(),
             effective: look.used.saturating_add(terms.cost.get()),
             limit: terms.limit.get(),
-            answer: Answer { age_ms, degraded: asked_in_vain, ..answer },
+            answer: Answer { age_ms, ..answer },
             asks,
             asked_in_vain,
+            consistency: request.consistency,
+            credit,
         }
     }
 
@@ -318,6 +372,8 @@ impl Table {
             }),
             fresh_for_ms: regional.map(|_| current.fresh_until.saturating_sub(now_ms)),
             retry_in_ms: regional.and_then(|_| left(peek.retry_at)),
+            processes: regional.filter(|regional| !regional.alone).map(|_| peek.company),
+            credit_part: regional.map_or(0, |regional| regional.freshness.credit_part),
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use tidegate_limiter::{
-    Answer, Batch, Decision, Denial, Digest, FleetSecret, Freshness, Need, Now, Options, Reason,
-    Request, SavedSubject, SavedSubjects, Seed, Table,
+    Answer, AskedFor, Asking, Batch, Consistency, Decision, Denial, Digest, FleetSecret, Freshness,
+    Need, Now, Options, Reason, Request, SavedSubject, SavedSubjects, Seed, Table, Ticket, Walk,
 };
 
 use crate::support::{START_MS, now, request, subject, table};
@@ -26,6 +26,12 @@ enum Step {
     },
     /// The region does not answer for a while.
     Silent(Ask),
+    /// A bounded request stays on its way to the region.
+    Hold(Ask),
+    /// One of those comes back, granted or not.
+    Land(bool),
+    /// So many processes are there.
+    Company(u64),
     Sweep,
 }
 
@@ -35,18 +41,34 @@ struct Ask {
     window: usize,
     limit: u64,
     cost: u64,
+    consistency: Consistency,
 }
 
 impl Ask {
     fn request(&self) -> Request<'static> {
-        request(NAMES[self.name], self.limit, WINDOWS_MS[self.window], self.cost)
+        let request = request(NAMES[self.name], self.limit, WINDOWS_MS[self.window], self.cost);
+        request.with_consistency(self.consistency)
     }
+
+    fn bounded(&self) -> Request<'static> {
+        self.request().with_consistency(Consistency::Bounded)
+    }
+}
+
+/// A table, and what is on its way to the region.
+struct World {
+    table: Table,
+    regional: bool,
+    now: Now,
+    held: Vec<Asking>,
 }
 
 fn any_ask() -> impl Strategy<Value = Ask> {
     let limit = prop_oneof![0..=12_u64, Just(1_000)];
-    (0..NAMES.len(), 0..WINDOWS_MS.len(), limit, 0..=6_u64)
-        .prop_map(|(name, window, limit, cost)| Ask { name, window, limit, cost })
+    let consistency = prop_oneof![Just(Consistency::Fast), Just(Consistency::Bounded)];
+    (0..NAMES.len(), 0..WINDOWS_MS.len(), limit, 0..=6_u64, consistency).prop_map(
+        |(name, window, limit, cost, consistency)| Ask { name, window, limit, cost, consistency },
+    )
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -61,6 +83,9 @@ fn any_step() -> impl Strategy<Value = Step> {
             |(ask, peers, foreign, fresh)| Step::Told { ask, peers, foreign, fresh }
         ),
         1 => any_ask().prop_map(Step::Silent),
+        2 => any_ask().prop_map(Step::Hold),
+        2 => any::<bool>().prop_map(Step::Land),
+        1 => (0..4_u64).prop_map(Step::Company),
         1 => Just(Step::Sweep),
     ]
 }
@@ -87,62 +112,102 @@ fn agree(table: &Table, regional: bool, request: &Request<'_>, now: Now) {
     assert_eq!(terms, why.effective);
     assert_eq!(table.explain(request, now), why, "asking twice changes nothing");
     if !regional {
-        assert_eq!((why.asks, why.answer), (None, table.decide(request, now)));
+        assert_eq!((why.asks, why.credit, why.answer), (None, None, table.decide(request, now)));
         return;
     }
+    let covered = why.credit.is_none_or(|credit| credit.covers(why.cost));
     match table.decide_or_refresh(request, now) {
         Decision::Answered(answer) => {
             assert_eq!(why.answer, answer);
             assert_eq!(why.asks.is_some(), why.asked_in_vain, "{why:?}");
+            assert!(covered || why.asked_in_vain || !answer.admitted(), "{why:?}");
         }
         Decision::Refresh(Need { reason, .. }) => {
             assert_eq!((why.asks, why.asked_in_vain), (Some(reason), false));
             let answer = table.decide_refreshed(request, false, now);
-            assert!(answer.degraded() && answer.admitted());
+            assert_eq!((answer.degraded(), answer.admitted()), (true, reason != Reason::Reserved));
             assert_eq!(without_source(why.answer), without_source(answer));
         }
-        Decision::Ask(asking) => panic!("nothing is bounded here: {asking:?}"),
+        Decision::Ask(asking) => {
+            assert_eq!((why.answer.admitted(), why.asked_in_vain), (true, false), "{why:?}");
+            assert!(why.asks.is_some_and(|reason| (reason == Reason::Credit) <= !covered));
+            table.commit(asking);
+            let answer = table.answer_asked(request, AskedFor::Granted, now);
+            assert_eq!(answer.consistency(), Consistency::Bounded);
+            assert_eq!(without_source(why.answer), without_source(answer));
+        }
     }
 }
 
-/// Everything but that the region did not answer.
+/// Everything but who was asked, and what came of it.
 fn without_source(answer: Answer) -> (bool, u64, u64, Option<u64>, u64) {
     let (admitted, remaining) = (answer.admitted(), answer.remaining());
     (admitted, remaining, answer.reset_unix_ms(), answer.retry_after_ms(), answer.age_ms())
 }
 
-fn step(table: &Table, regional: bool, step: &Step, now: &mut Now) {
-    match step {
-        Step::Ask(ask) => agree(table, regional, &ask.request(), *now),
-        Step::Batch(asks) => {
-            let requests: Vec<_> = asks.iter().map(Ask::request).collect();
-            let _ = table.decide_all(&Batch::new(&requests).unwrap(), *now);
-        }
-        Step::Pass(ms) => *now = now.after_ms(*ms),
-        Step::Jump(ms) => {
-            let wall_ms = now.unix_ms().checked_add_signed(*ms).unwrap();
-            *now = Now::new(wall_ms, now.monotonic_ms());
-        }
-        Step::Told { ask, peers, foreign, fresh } => {
-            let view = table.inspect(ask.request().subject(), *now);
-            let subject = *ask.request().subject();
-            if let Some(cell) = table.cell(&subject, view.current.sequence) {
-                cell.observe_region(cell.mine() + peers, cell.mine());
-                cell.observe_foreign(*foreign);
-                if *fresh {
-                    cell.acknowledge(cell.mine());
-                    cell.mark_fresh_until_ms(now.monotonic_ms() + 5_000);
+impl World {
+    fn new(regional: bool, saved: u64) -> Self {
+        let table = restored_table(regional, saved);
+        Self { table, regional, now: now(70_000), held: Vec::new() }
+    }
+
+    fn step(&mut self, step: &Step) {
+        let (table, now) = (&self.table, self.now);
+        match step {
+            Step::Ask(ask) => agree(table, self.regional, &ask.request(), now),
+            Step::Batch(asks) => {
+                let requests: Vec<_> = asks.iter().map(Ask::request).collect();
+                let _ = table.decide_all(&Batch::new(&requests).unwrap(), now);
+            }
+            Step::Pass(ms) => self.now = now.after_ms(*ms),
+            Step::Jump(ms) => {
+                let wall_ms = now.unix_ms().checked_add_signed(*ms).unwrap();
+                self.now = Now::new(wall_ms, now.monotonic_ms());
+            }
+            Step::Told { ask, peers, foreign, fresh } => {
+                let view = table.inspect(ask.request().subject(), now);
+                let subject = *ask.request().subject();
+                if let Some(cell) = table.cell(&subject, view.current.sequence) {
+                    cell.observe_region(cell.mine() + peers, cell.mine());
+                    cell.observe_foreign(*foreign);
+                    if *fresh {
+                        cell.acknowledge(cell.mine());
+                        cell.mark_fresh_until_ms(now.monotonic_ms() + 5_000);
+                    }
                 }
             }
-        }
-        Step::Silent(ask) => {
-            let request = ask.request();
-            if let Decision::Refresh(need) = table.decide_or_refresh(&request, *now) {
-                table.cells(need.subject).unwrap().retry_no_sooner(now.monotonic_ms() + 300);
+            Step::Silent(ask) => {
+                let subject = match table.decide_or_refresh(&ask.request(), now) {
+                    Decision::Refresh(need) => Some(need.subject),
+                    Decision::Ask(asking) => {
+                        let subject = asking.wanted().next().map(|wanted| wanted.cell.subject);
+                        table.release(asking);
+                        subject
+                    }
+                    Decision::Answered(_) => None,
+                };
+                let cells = subject.and_then(|subject| table.cells(subject));
+                cells.into_iter().for_each(|it| it.retry_no_sooner(now.monotonic_ms() + 300));
             }
-        }
-        Step::Sweep => {
-            table.sweep(*now);
+            Step::Hold(ask) => {
+                if let Decision::Ask(asking) = table.decide_or_refresh(&ask.bounded(), now) {
+                    self.held.push(asking);
+                }
+            }
+            Step::Land(granted) => match self.held.pop() {
+                Some(asking) if *granted => table.commit(asking),
+                Some(asking) => table.release(asking),
+                None => {}
+            },
+            Step::Company(processes) => {
+                let mut all: Vec<Ticket> = Vec::new();
+                table.walk(&mut Walk::default(), 1_000, |subject| all.push(subject));
+                let all = all.into_iter().filter_map(|subject| table.cells(subject));
+                all.for_each(|cells| cells.set_company(*processes));
+            }
+            Step::Sweep => {
+                table.sweep(now);
+            }
         }
     }
 }
@@ -159,10 +224,9 @@ proptest! {
         saved in 0..5_u64,
         steps in proptest::collection::vec(any_step(), 1..60),
     ) {
-        let table = restored_table(regional, saved);
-        let mut now = now(70_000);
+        let mut world = World::new(regional, saved);
         for one in &steps {
-            step(&table, regional, one, &mut now);
+            world.step(one);
         }
     }
 }
@@ -181,11 +245,11 @@ proptest! {
         asks in proptest::collection::vec(any_ask(), 1..4),
         later_ms in prop_oneof![0..2_000_u64, 0..200_000_u64],
     ) {
-        let table = restored_table(regional, 3);
-        let mut now = now(70_000);
+        let mut world = World::new(regional, 3);
         for one in &steps {
-            step(&table, regional, one, &mut now);
+            world.step(one);
         }
+        let (table, now) = (&world.table, world.now);
         let before = format!("{table:?}");
         // The last one is after the hour for which what has expired is kept.
         let much_later = Now::new(now.unix_ms() + 4_000_000, 5);
@@ -248,4 +312,35 @@ fn strict_mode_is_told() {
     // The next window but one: there is room, and the region is asked first.
     let why = table.explain(&request("c", 2, 60_000, 1), now(59_999));
     assert_eq!((why.answer.admitted(), why.asks), (false, None), "a denial asks nobody");
+}
+
+#[test]
+fn a_credit_is_told_and_who_is_beyond_it_asks() {
+    let table = restored_table(true, 0);
+    let one = request("c", 100, 60_000, 3).with_consistency(Consistency::Bounded);
+    let at = now(0);
+    assert_eq!(table.explain(&one, at).asks, Some(Reason::Cold), "nobody was heard of yet");
+    let Decision::Ask(asking) = table.decide_or_refresh(&one, at) else { panic!("it asks") };
+    let subject = asking.wanted().next().unwrap().cell.subject;
+    let waits = table.explain(&request("c", 3, 60_000, 1).with_consistency(one.consistency()), at);
+    assert_eq!((waits.asks, waits.answer.admitted()), (Some(Reason::Reserved), false));
+    table.commit(asking);
+    let cells = table.cells(subject).unwrap();
+    cells.set_company(2);
+    let cell = table.cell(one.subject(), START_MS / 60_000).unwrap();
+    cell.acknowledge(3);
+    cell.mark_fresh_until_ms(at.monotonic_ms() + 5_000);
+
+    // Of a room of 97, two processes have six each.
+    let why = table.explain(&one, at);
+    let credit = why.credit.unwrap();
+    assert_eq!((credit.room, credit.processes, credit.most, credit.used), (97, 2, 6, 0));
+    assert_eq!((why.asks, why.subject.credit(100)), (None, Some(credit)));
+    assert!(matches!(table.decide_or_refresh(&one, at), Decision::Answered(_)));
+    let why = table.explain(&one, at);
+    let credit = why.credit.unwrap();
+    assert_eq!((credit.room, credit.most, credit.used), (94, 5, 3));
+    assert_eq!((why.asks, why.answer.admitted()), (Some(Reason::Credit), true));
+    let fast = table.explain(&one.with_consistency(Consistency::Fast), at);
+    assert_eq!((fast.asks, fast.credit), (None, None), "fast spends what it sees");
 }
