@@ -47,7 +47,9 @@
 
 use std::net::SocketAddr;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
+use tidegate::Consistency;
 
 mod client;
 mod control;
@@ -62,9 +64,9 @@ pub use client::{
     OverrideCommand, RequestArgs, ServerArgs, SetOverrideArgs, SubjectArgs, WhichOverrideArgs,
 };
 pub use control::{
-    AuditArgs, ControlArgs, DatabaseArgs, InWorkspace, KeyArgs, KeyCommand, KeyCreateArgs,
-    KeyListArgs, MigrateArgs, ModeArg, NamespaceArgs, NamespaceCommand, NamespaceSetArgs,
-    RequestsPerMinute, WorkspaceArgs, WorkspaceCommand, WorkspaceSetArgs,
+    AuditArgs, ConsistencyArg, ControlArgs, DatabaseArgs, InWorkspace, KeyArgs, KeyCommand,
+    KeyCreateArgs, KeyListArgs, MigrateArgs, ModeArg, NamespaceArgs, NamespaceCommand,
+    NamespaceSetArgs, RequestsPerMinute, WorkspaceArgs, WorkspaceCommand, WorkspaceSetArgs,
 };
 pub use globe::{GcArgs, GlobeCommand, GlobeUrl, RegionsArgs, ShowArgs};
 pub use output::Output;
@@ -87,8 +89,10 @@ const REDIS_VARIABLE: &str = "TIDEGATE_REDIS";
 /// The same for the fleet secret.
 const FLEET_SECRET_VARIABLE: &str = "TIDEGATE_FLEET_SECRET";
 
-/// What the help begins with.
-const ABOUT: &str = "A rate limiter that decides in memory, exactly and at once";
+/// The same for the consistency of namespaces that say nothing about it.
+const CONSISTENCY_VARIABLE: &str = "TIDEGATE_CONSISTENCY";
+/// What they get if nobody says anything: the rule that waits least.
+const CONSISTENCY_DEFAULT: Consistency = Consistency::Fast;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -235,6 +239,21 @@ pub struct ServeArgs {
     )]
     pub regions_max: u16,
 
+    /// What admissions are worth in namespaces that do not say it themselves.
+    ///
+    /// It matters to processes that share a Redis. `fast` decides in memory: a burst at several
+    /// processes at once may exceed the limit. `bounded` lets Redis grant what is more than a
+    /// small share of the room: the limit holds in a burst, at one round trip.
+    /// `tidegate namespace set --consistency` says it of one namespace.
+    #[arg(
+        long,
+        value_name = "CONSISTENCY",
+        env = CONSISTENCY_VARIABLE,
+        default_value = CONSISTENCY_DEFAULT.as_str(),
+        value_parser = consistency()
+    )]
+    pub consistency: Consistency,
+
     /// How connections are taken in and ended.
     #[command(flatten)]
     pub transport: TransportArgs,
@@ -278,6 +297,12 @@ pub(crate) fn fleet_secret_bytes(text: Option<&str>) -> Result<Option<[u8; 32]>,
     let Some(text) = text else { return Ok(None) };
     let bytes = hexadecimal(text).ok_or("must have 64 hexadecimal digits")?;
     Ok(Some(bytes))
+}
+
+fn consistency() -> impl TypedValueParser<Value = Consistency> {
+    let (fast, bounded) = (Consistency::Fast.as_str(), Consistency::Bounded.as_str());
+    PossibleValuesParser::new([fast, bounded])
+        .map(move |text| if text == bounded { Consistency::Bounded } else { Consistency::Fast })
 }
 
 fn hexadecimal(text: &str) -> Option<[u8; 32]> {

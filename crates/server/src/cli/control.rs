@@ -52,6 +52,9 @@ Examples:
       Counts and answers as before, but lets everybody through: to try a limit out.
   tidegate namespace set email --mode off
       Lets everybody through and counts nothing.
+  tidegate namespace set email --consistency bounded
+      Holds the limit in a burst at several processes too: what is more than a small share of the
+      room is granted by Redis first. `default` is what `tidegate serve --consistency` says.
   tidegate namespace delete email
   tidegate namespace restore email
       What was deleted keeps its name and its overrides, and can be restored.
@@ -236,13 +239,28 @@ pub struct NamespaceArgs {
 
 /// What a namespace does from now on. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
+#[group(required = true, multiple = true, args = ["mode", "consistency"])]
 pub struct NamespaceSetArgs {
     /// Which one.
     #[command(flatten)]
     pub which: NamespaceArgs,
     /// What it does.
     #[arg(long, value_name = "MODE")]
-    pub mode: ModeArg,
+    pub mode: Option<ModeArg>,
+    /// What its admissions are worth.
+    #[arg(long, value_name = "CONSISTENCY")]
+    pub consistency: Option<ConsistencyArg>,
+}
+
+/// What the admissions of a namespace can be worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ConsistencyArg {
+    /// Decided in memory: a burst at several processes at once may exceed the limit.
+    Fast,
+    /// Granted by the region beyond a small share of the room: the limit holds in a burst.
+    Bounded,
+    /// What the server says.
+    Default,
 }
 
 /// What a namespace can do. The [module](crate::cli) has an example.

@@ -49,6 +49,16 @@ fn bad_values_are_refused() {
 }
 
 #[test]
+fn a_consistency_is_one_of_two() {
+    // Said, because the environment of the test run must not decide.
+    for consistency in [Consistency::Fast, Consistency::Bounded] {
+        let args = parse(&["--consistency", consistency.as_str()]).unwrap();
+        assert_eq!(args.consistency, consistency);
+    }
+    assert_eq!(parse(&["--consistency", "exact"]).unwrap_err(), ErrorKind::InvalidValue);
+}
+
+#[test]
 fn a_key_must_fit_into_a_header() {
     let with_key = |key: &str| ServeArgs { root_key: Some(key.to_owned()), ..parse(&[]).unwrap() };
     for good in ["aZ0_-.~!", &"k".repeat(256)] {

@@ -1,9 +1,10 @@
 //! `tidegate namespace`.
 
+use tidegate::Consistency;
 use tidegate_stores::control::{Change, Mode, NamespaceRow};
 
 use super::{Control, ControlToolError, Done, Making, missing, run, show, workspace_id};
-use crate::cli::{InWorkspace, ModeArg, NamespaceArgs, NamespaceCommand};
+use crate::cli::{ConsistencyArg, InWorkspace, ModeArg, NamespaceArgs, NamespaceCommand};
 
 /// `tidegate namespace`: lists namespaces and says what they do. The [module](super) has an
 /// example.
@@ -15,12 +16,17 @@ pub fn namespace(command: &NamespaceCommand) -> Done {
         match command {
             NamespaceCommand::List(args) => list(args).await,
             NamespaceCommand::Set(args) => {
-                let mode = match args.mode {
+                let mode = args.mode.map(|mode| match mode {
                     ModeArg::Enforce => Mode::Enforce,
                     ModeArg::Shadow => Mode::Shadow,
                     ModeArg::Off => Mode::Off,
-                };
-                change(&args.which, |id| Change::SetNamespace { id, mode }).await
+                });
+                let consistency = args.consistency.map(|said| match said {
+                    ConsistencyArg::Fast => Some(Consistency::Fast),
+                    ConsistencyArg::Bounded => Some(Consistency::Bounded),
+                    ConsistencyArg::Default => None,
+                });
+                change(&args.which, |id| Change::SetNamespace { id, mode, consistency }).await
             }
             NamespaceCommand::Delete(args) => {
                 change(args, |id| Change::DeleteNamespace { id }).await

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
-use tidegate_stores::control::{AuditRow, KeyRow, NamespaceRow, WorkspaceRow};
+use tidegate_stores::control::{AuditRow, KeyRow, NamespaceRow, WorkspaceRow, consistency_str};
 
 use crate::cli::Output;
 use crate::cli::output::{say, say_json};
@@ -93,6 +93,7 @@ struct Namespace<'a> {
     workspace_id: &'a str,
     name: &'a str,
     mode: &'a str,
+    consistency: &'a str,
     created_at: u64,
     deleted_at: Option<u64>,
 }
@@ -104,6 +105,7 @@ impl<'a> Namespace<'a> {
             workspace_id: &row.workspace,
             name: &row.name,
             mode: row.mode.as_str(),
+            consistency: consistency_str(row.consistency),
             created_at: row.created_ms,
             deleted_at: row.deleted_ms,
         }
@@ -115,11 +117,13 @@ pub(super) fn namespaces(output: Output, rows: &[NamespaceRow]) {
     if output == Output::Json {
         return say_json(&rows.iter().map(Namespace::new).collect::<Vec<_>>());
     }
-    let mut table = Table::new(["id", "mode", "created", "deleted", "name"]);
+    let mut table = Table::new(["id", "mode", "consistency", "created", "deleted", "name"]);
     for row in rows {
         let deleted = row.deleted_ms.map_or_else(String::new, |ms| Utc(ms).to_string());
         let (mode, created) = (row.mode.as_str().to_owned(), Utc(row.created_ms).to_string());
-        table.add([row.id.clone(), mode, created, deleted, Safe(&row.name).to_string()]);
+        let (consistency, name) =
+            (consistency_str(row.consistency).to_owned(), Safe(&row.name).to_string());
+        table.add([row.id.clone(), mode, consistency, created, deleted, name]);
     }
     say(&table);
 }

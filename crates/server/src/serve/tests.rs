@@ -24,6 +24,7 @@ fn args() -> ServeArgs {
         globe: None,
         region: None,
         regions_max: 10,
+        consistency: tidegate::Consistency::Fast,
         transport: transport(),
     }
 }

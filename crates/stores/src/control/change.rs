@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 use tidegate_convergence::GlobalError;
+use tidegate_limiter::Consistency;
 
 use super::rows::{KeyRow, Mode, NamespaceRow, OverrideRow, WorkspaceRow};
 use super::{ID_BYTES_MAX, NAME_BYTES_MAX, NAMESPACES_AT_ONCE_MAX, PERMISSIONS_BYTES_MAX};
@@ -102,12 +103,14 @@ pub enum Change {
         /// The id that each would get, and its name.
         names: Vec<(String, String)>,
     },
-    /// Changes what a namespace does. One that was deleted is not found.
+    /// Changes what is given of a namespace. One that was deleted is not found.
     SetNamespace {
         /// Which one.
         id: String,
         /// What it does from now on.
-        mode: Mode,
+        mode: Option<Mode>,
+        /// What its admissions are worth from now on; `Some(None)` is what servers say.
+        consistency: Option<Option<Consistency>>,
     },
     /// Marks a namespace as deleted. Its overrides stay.
     DeleteNamespace {

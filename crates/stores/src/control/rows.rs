@@ -1,5 +1,7 @@
 //! The rows, and how they are written down.
 
+use tidegate_limiter::Consistency;
+
 use super::change::Changes;
 use super::statements::{ControlStatements, Table};
 use crate::global::session::{Record, Trouble, Value, foreign};
@@ -103,6 +105,8 @@ pub struct NamespaceRow {
     pub name: String,
     /// What it does.
     pub mode: Mode,
+    /// What its admissions are worth; `None` for what the server that decides them says.
+    pub consistency: Option<Consistency>,
     /// When it was made.
     pub created_ms: u64,
     /// When it was deleted.
@@ -171,6 +175,32 @@ impl Mode {
             Self::Shadow => "shadow",
             Self::Off => "off",
         }
+    }
+}
+
+/// The number of a consistency in its column.
+const fn number_of(consistency: Consistency) -> u64 {
+    match consistency {
+        Consistency::Bounded => 1,
+        _ => 0,
+    }
+}
+
+/// A number that we do not know says nothing: it keeps nobody from reading the others.
+const fn consistency_of(number: u64) -> Option<Consistency> {
+    match number {
+        0 => Some(Consistency::Fast),
+        1 => Some(Consistency::Bounded),
+        _ => None,
+    }
+}
+
+/// The name of what a namespace says: `fast`, `bounded`, or `default` if it says nothing.
+#[must_use]
+pub const fn consistency_str(said: Option<Consistency>) -> &'static str {
+    match said {
+        None => "default",
+        Some(consistency) => consistency.as_str(),
     }
 }
 
@@ -290,14 +320,17 @@ impl Stored for NamespaceRow {
 
     fn values<'a>(&'a self, _: &'a mut Vec<u8>) -> Vec<Value<'a>> {
         let (mode, created) = (Value::Number(self.mode.number()), Value::Number(self.created_ms));
-        vec![text(&self.workspace), text(&self.name), mode, created, if_any(self.deleted_ms)]
+        let (consistency, deleted) =
+            (if_any(self.consistency.map(number_of)), if_any(self.deleted_ms));
+        vec![text(&self.workspace), text(&self.name), mode, consistency, created, deleted]
     }
 
     fn read(record: &mut Record) -> Result<(Self, u64), Trouble> {
         let (workspace, name, mode) = (record.text()?, record.text()?, Mode::of(record.number()?));
+        let consistency = record.number_if_any()?.and_then(consistency_of);
         let (created_ms, deleted_ms) = (record.number()?, record.number_if_any()?);
         let (revision, id) = (record.number()?, record.text()?);
-        Ok((Self { id, workspace, name, mode, created_ms, deleted_ms }, revision))
+        Ok((Self { id, workspace, name, mode, consistency, created_ms, deleted_ms }, revision))
     }
 
     fn put(self, changes: &mut Changes) {

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tidegate_limiter::Consistency;
+
 use super::apply::{Room, Stop, Transaction};
 use super::change::{Change, ControlError};
-use super::rows::{KeyRow, Mode, NamespaceRow, OverrideRow, WorkspaceRow};
+use super::rows::{KeyRow, Mode, NamespaceRow, OverrideRow, WorkspaceRow, consistency_str};
 use super::statements::MANY;
 use super::{KEYS_MAX, NAMESPACES_MAX, OVERRIDES_MAX, WORKSPACES_MAX};
 use crate::global::session::{Session, Value};
@@ -37,7 +39,9 @@ impl Change {
             Self::SetKey { id, enabled } => set_key(to, id, *enabled).await,
             Self::RevokeKey { id } => revoke_key(to, id).await,
             Self::AddNamespaces { workspace, names } => add_namespaces(to, workspace, names).await,
-            Self::SetNamespace { id, mode } => set_namespace(to, id, *mode).await,
+            Self::SetNamespace { id, mode, consistency } => {
+                set_namespace(to, id, *mode, *consistency).await
+            }
             Self::DeleteNamespace { id } => mark_namespace(to, id, true).await,
             Self::RestoreNamespace { id } => mark_namespace(to, id, false).await,
             Self::SetOverride { id, namespace, pattern, limit, window_ms } => {
@@ -167,6 +171,7 @@ async fn add_namespaces<S: Session>(
             workspace: workspace.to_owned(),
             name: name.clone(),
             mode: Mode::default(),
+            consistency: None,
             created_ms: to.now_ms,
             deleted_ms: None,
         });
@@ -211,14 +216,27 @@ async fn namespaces_named<S: Session>(
     Ok(there)
 }
 
-async fn set_namespace<S: Session>(to: &mut Transaction<'_, S>, id: &str, mode: Mode) -> Made {
+async fn set_namespace<S: Session>(
+    to: &mut Transaction<'_, S>,
+    id: &str,
+    mode: Option<Mode>,
+    consistency: Option<Option<Consistency>>,
+) -> Made {
     let before = live_namespace(to, id).await?;
-    let detail = format!("{}: {}", named_namespace(&before), mode.as_str());
-    let (workspace, after) = (before.workspace.clone(), NamespaceRow { mode, ..before.clone() });
-    if to.update(before, after).await? {
-        to.note(&workspace, "namespace.set_mode", detail);
+    let after = NamespaceRow {
+        mode: mode.unwrap_or(before.mode),
+        consistency: consistency.unwrap_or(before.consistency),
+        ..before.clone()
+    };
+    let (workspace, named) = (before.workspace.clone(), named_namespace(&before));
+    if before.mode != after.mode {
+        to.note(&workspace, "namespace.set_mode", format!("{named}: {}", after.mode.as_str()));
     }
-    Ok(())
+    if before.consistency != after.consistency {
+        let said = consistency_str(after.consistency);
+        to.note(&workspace, "namespace.set_consistency", format!("{named}: {said}"));
+    }
+    to.update(before, after).await.map(drop)
 }
 
 async fn mark_namespace<S: Session>(to: &mut Transaction<'_, S>, id: &str, gone: bool) -> Made {

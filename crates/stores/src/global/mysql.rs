@@ -51,7 +51,7 @@ GRANT SELECT, DELETE ON tidegate.tidegate_audit TO 'tidegate_gc'@'%';";
 
 /// What the user needs that `tidegate migrate` logs in as. [`GC_GRANTS`] has an example.
 pub const MIGRATE_GRANTS: &str = "\
-GRANT CREATE, SELECT, INSERT ON tidegate.* TO 'tidegate_migrate'@'%';";
+GRANT CREATE, ALTER, SELECT, INSERT ON tidegate.* TO 'tidegate_migrate'@'%';";
 
 /// How every session begins. Times are of one zone, or the hour that a change of clocks repeats
 /// would free the names of regions that are in use. A lock is waited for much shorter than a

@@ -127,9 +127,8 @@ pub(crate) struct Statements {
     pub(crate) reached: &'static str,
     /// Those of the control plane.
     pub(crate) control: ControlStatements,
-    /// What makes each version of the one before. Every statement may run twice, and at the same
-    /// time as in another process.
-    pub(crate) migrations: [&'static [&'static str]; super::schema::VERSIONS],
+    /// What makes each version of the one before.
+    pub(crate) migrations: [super::schema::Migration; super::schema::VERSIONS],
 }
 
 /// How many rows one statement deletes.

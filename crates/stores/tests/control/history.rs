@@ -1,6 +1,7 @@
 //! Both databases do what the model does, whatever is changed.
 
 use proptest::prelude::*;
+use tidegate_limiter::Consistency;
 use tidegate_stores::control::{AuditRow, Change, Mode};
 
 use crate::model::Model;
@@ -52,6 +53,12 @@ fn modes() -> impl Strategy<Value = Mode> {
     (0..3_usize).prop_map(|index| [Mode::Enforce, Mode::Shadow, Mode::Off][index])
 }
 
+/// What a namespace may say, or that it says nothing.
+fn consistencies() -> impl Strategy<Value = Option<Consistency>> {
+    let all = [None, Some(Consistency::Fast), Some(Consistency::Bounded)];
+    (0..all.len()).prop_map(move |index| all[index])
+}
+
 fn of_namespaces() -> impl Strategy<Value = Change> {
     let add = (ids("ws"), proptest::collection::vec((ids("rlns"), names()), 0..4));
     // So many that they are written in several ways.
@@ -60,10 +67,13 @@ fn of_namespaces() -> impl Strategy<Value = Change> {
         let names = (from..from + count).map(name).collect();
         Change::AddNamespaces { workspace, names }
     });
+    let set = (ids("rlns"), proptest::option::of(modes()), proptest::option::of(consistencies()));
     prop_oneof![
         1 => many,
         4 => add.prop_map(|(workspace, names)| Change::AddNamespaces { workspace, names }),
-        2 => (ids("rlns"), modes()).prop_map(|(id, mode)| Change::SetNamespace { id, mode }),
+        3 => set.prop_map(|(id, mode, consistency)| {
+            Change::SetNamespace { id, mode, consistency }
+        }),
         1 => ids("rlns").prop_map(|id| Change::DeleteNamespace { id }),
         2 => ids("rlns").prop_map(|id| Change::RestoreNamespace { id }),
     ]

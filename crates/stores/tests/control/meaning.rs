@@ -83,7 +83,14 @@ async fn what_is_missing_or_gone_is_not_found() {
             (set_override("rlor_1", "no", "x", 1), "namespace"),
             (delete_override("rlns_gone", "x"), "namespace"),
             (delete_override("rlns_email", "x"), "override"),
-            (Change::SetNamespace { id: "rlns_gone".to_owned(), mode: Mode::Off }, "namespace"),
+            (
+                Change::SetNamespace {
+                    id: "rlns_gone".to_owned(),
+                    mode: Some(Mode::Off),
+                    consistency: None,
+                },
+                "namespace",
+            ),
         ] {
             let refused = store.apply(&change).await;
             assert_eq!(refused, Err(ControlError::NotFound(what)), "{change:?}");

@@ -173,12 +173,21 @@ impl Model {
         let Some((_, row)) = self.namespaces.get(id) else { return missing("namespace") };
         let mut row = row.clone();
         let event = match change {
-            Change::SetNamespace { mode, .. } => {
+            Change::SetNamespace { mode, consistency, .. } => {
                 if row.deleted_ms.is_some() {
                     return missing("namespace");
                 }
-                row.mode = *mode;
-                "namespace.set_mode"
+                let before = row.clone();
+                row.mode = mode.unwrap_or(row.mode);
+                row.consistency = consistency.unwrap_or(row.consistency);
+                match (before.mode != row.mode, before.consistency != row.consistency) {
+                    (true, true) => {
+                        self.audit.push((now, row.workspace.clone(), "namespace.set_mode"));
+                        "namespace.set_consistency"
+                    }
+                    (true, false) => "namespace.set_mode",
+                    (false, _) => "namespace.set_consistency",
+                }
             }
             Change::DeleteNamespace { .. } => {
                 row.deleted_ms = row.deleted_ms.or(Some(now));
@@ -216,8 +225,15 @@ impl Model {
                 return Err(ControlError::Exists("namespace"));
             }
             let (id, workspace, name) = (id.clone(), workspace.clone(), name.clone());
-            let mode = Mode::Enforce;
-            let row = NamespaceRow { id, workspace, name, mode, created_ms: now, deleted_ms: None };
+            let row = NamespaceRow {
+                id,
+                workspace,
+                name,
+                mode: Mode::Enforce,
+                consistency: None,
+                created_ms: now,
+                deleted_ms: None,
+            };
             self.put_namespace(row, "ratelimitNamespace.create", now, found);
         }
         Ok(())

@@ -1,8 +1,11 @@
-//! Tables of the version before become those of this one.
+//! Tables of the versions before become those of this one.
 
 use tidegate_convergence::{GlobalCall, GlobalError, GlobalReply, GlobalStore, RegionName};
 
-use crate::support::{Place, Store, add_key, add_workspace};
+use tidegate_limiter::Consistency;
+use tidegate_stores::control::{Change, Mode, NamespaceRow};
+
+use crate::support::{Place, Store, add_key, add_namespaces, add_workspace};
 
 /// Version 1, as it was.
 const SERVER: &str = "\
@@ -47,7 +50,7 @@ async fn tables_of_version_1_keep_what_they_hold_and_gain_the_rest() {
         let store = place.store();
         let told = store.check().await.unwrap_err().to_string();
         assert!(
-            told.contains("of version 1, this build needs 2: run `tidegate migrate`"),
+            told.contains("of version 1, this build needs 3: run `tidegate migrate`"),
             "{told}"
         );
         let apply = store.apply(&add_workspace("ws")).await.unwrap_err().to_string();
@@ -83,12 +86,64 @@ async fn tables_of_version_1_keep_what_they_hold_and_gain_the_rest() {
 async fn a_migration_that_stopped_half_way_goes_on() {
     for (place, store) in Place::ready().await {
         place
-            .sql("DROP TABLE tidegate_overrides; DELETE FROM tidegate_schema WHERE version = 2")
+            .sql("DROP TABLE tidegate_overrides; DELETE FROM tidegate_schema WHERE version >= 2")
             .await;
         store.make(&add_workspace("ws")).await;
         assert!(store.check().await.is_err());
         store.migrate().await.unwrap();
         store.check().await.unwrap();
         assert_eq!(store.all().await.workspaces.len(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn namespaces_of_version_2_keep_what_they_are_and_say_nothing_of_their_consistency() {
+    for (place, store) in Place::ready().await {
+        store.make(&add_workspace("ws")).await;
+        store.make(&add_namespaces(&["email"])).await;
+        let set = |mode, consistency| {
+            let id = "rlns_email".to_owned();
+            Change::SetNamespace { id, mode, consistency }
+        };
+        store.make(&set(Some(Mode::Shadow), None)).await;
+        let before = store.all().await;
+        // As they were before: no such column.
+        place
+            .sql(
+                "ALTER TABLE tidegate_namespaces DROP COLUMN consistency; \
+                 DELETE FROM tidegate_schema WHERE version = 3",
+            )
+            .await;
+        let fresh = place.store();
+        let told = fresh.check().await.unwrap_err().to_string();
+        assert!(told.contains("of version 2, this build needs 3"), "{told}");
+        let makers: Vec<_> = (0..4)
+            .map(|_| place.store())
+            .map(|store| tokio::spawn(async move { store.migrate().await }))
+            .collect();
+        for maker in makers {
+            assert_eq!(maker.await.unwrap(), Ok(()));
+        }
+        assert_eq!(fresh.check().await, Ok(()));
+        assert_eq!(fresh.all().await, before);
+
+        let said = Some(Some(Consistency::Bounded));
+        let changed = fresh.make(&set(None, said)).await.namespaces;
+        let NamespaceRow { mode, consistency, .. } = &changed[0];
+        assert_eq!((*mode, *consistency), (Mode::Shadow, Some(Consistency::Bounded)));
+        let changed = fresh.make(&set(None, Some(None))).await.namespaces;
+        assert_eq!(changed[0].consistency, None, "it says nothing again");
+        let events = fresh.events().await;
+        assert_eq!(events.iter().filter(|event| *event == "namespace.set_consistency").count(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_consistency_that_nobody_knows_keeps_nobody_from_reading() {
+    for (place, store) in Place::ready().await {
+        store.make(&add_workspace("ws")).await;
+        store.make(&add_namespaces(&["email"])).await;
+        place.sql("UPDATE tidegate_namespaces SET consistency = 7").await;
+        assert_eq!(store.all().await.namespaces[0].consistency, None);
     }
 }

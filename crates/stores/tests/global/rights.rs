@@ -3,6 +3,7 @@
 use sqlx::{Connection, MySqlConnection};
 use tidegate_convergence::{GlobalCall, GlobalError, GlobalStore};
 use tidegate_lab::{Certificate, MariaDbOptions, MariaDbServer};
+use tidegate_limiter::Consistency;
 use tidegate_stores::control::{Change, ControlStore, Mode};
 use tidegate_stores::global::{GC_GRANTS, GRANTS, MIGRATE_GRANTS};
 use tidegate_stores::{MysqlConfig, MysqlStore};
@@ -47,7 +48,11 @@ async fn change(store: &MysqlStore) {
         Change::SetKey { id: key(), enabled: false },
         Change::RevokeKey { id: key() },
         Change::AddNamespaces { workspace: ws(), names: vec![(ns(), text("email"))] },
-        Change::SetNamespace { id: ns(), mode: Mode::Shadow },
+        Change::SetNamespace {
+            id: ns(),
+            mode: Some(Mode::Shadow),
+            consistency: Some(Some(Consistency::Bounded)),
+        },
         Change::DeleteNamespace { id: ns() },
         Change::RestoreNamespace { id: ns() },
         Change::SetOverride {
@@ -62,7 +67,7 @@ async fn change(store: &MysqlStore) {
         store.apply(&change, "cli", 1).await.unwrap();
     }
     assert_eq!(store.changes(0).await.unwrap().revision, 11);
-    assert_eq!(store.audit(None, None, 100).await.unwrap().len(), 11);
+    assert_eq!(store.audit(None, None, 100).await.unwrap().len(), 12, "two of one change");
 }
 
 #[tokio::test]
@@ -92,7 +97,7 @@ async fn the_documented_users_can_do_all_we_do_and_nothing_else() {
     server.query(GC_GRANTS).unwrap();
     let collector = encrypted(&server, &certificate, "tidegate_gc");
     collector.call(&collect).await.unwrap();
-    assert_eq!(collector.forget_audit(2, 100).await.unwrap().rows, 11);
+    assert_eq!(collector.forget_audit(2, 100).await.unwrap().rows, 12);
     let refused = store.migrate().await;
     assert!(matches!(refused, Err(GlobalError::Unreachable(_))), "{refused:?}");
     for (user, statement) in [

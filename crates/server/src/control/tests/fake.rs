@@ -123,14 +123,17 @@ impl FakeStore {
                         workspace: workspace.clone(),
                         name,
                         mode: Mode::Enforce,
+                        consistency: None,
                         created_ms: 0,
                         deleted_ms: None,
                     })
                     .collect();
             }
-            Change::SetNamespace { id, mode } => {
+            Change::SetNamespace { id, mode, consistency } => {
                 let found = self.last(|all| &all.namespaces, |row| row.id == id).unwrap();
-                changes.namespaces.push(NamespaceRow { mode, ..found });
+                let mode = mode.unwrap_or(found.mode);
+                let consistency = consistency.unwrap_or(found.consistency);
+                changes.namespaces.push(NamespaceRow { mode, consistency, ..found });
             }
             Change::DeleteNamespace { id } => {
                 let found = self.last(|all| &all.namespaces, |row| row.id == id).unwrap();

@@ -14,7 +14,7 @@ async fn world() -> World {
     for (name, mode) in [("shadow", Mode::Shadow), ("off", Mode::Off)] {
         world.data("limit", ask(name, 0)).await;
         let id = world.namespace(name).id.clone();
-        world.change(&Change::SetNamespace { id, mode }).await;
+        world.change(&Change::SetNamespace { id, mode: Some(mode), consistency: None }).await;
     }
     world
 }
@@ -42,7 +42,8 @@ async fn what_is_off_counts_nothing() {
         assert_eq!(data, expected);
     }
     let id = world.namespace("off").id.clone();
-    world.change(&Change::SetNamespace { id, mode: Mode::Enforce }).await;
+    let enforce = Change::SetNamespace { id, mode: Some(Mode::Enforce), consistency: None };
+    world.change(&enforce).await;
     assert_eq!(world.data("limit", ask("off", 2)).await["remaining"], 0, "from the beginning");
 }
 

@@ -39,9 +39,9 @@ async fn write(store: &dyn GlobalStore, expires_ms: u64) {
 fn tables_are_made_once() {
     each("migrate", |url, _, _| {
         let first = run(&["migrate", "--globe", url], 0);
-        assert!(first.contains("the tables are now of version 2"), "{first}");
+        assert!(first.contains("the tables are now of version 3"), "{first}");
         let again = run(&["migrate", "--globe", url], 0);
-        assert!(again.contains("version 2 already"), "{again}");
+        assert!(again.contains("version 3 already"), "{again}");
     });
 }
 

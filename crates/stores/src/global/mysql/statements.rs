@@ -1,5 +1,6 @@
 //! The statements. All of them are understood by MySQL and by MariaDB.
 
+use crate::global::schema::Migration;
 use crate::global::session::{Statements, sixteen};
 
 /// The database's own clock, in milliseconds.
@@ -65,7 +66,11 @@ pub(super) const STATEMENTS: Statements = Statements {
         ")"
     ),
     control: crate::control::MYSQL,
-    migrations: [FEED, super::tables::CONTROL],
+    migrations: [
+        Migration::Tables(FEED),
+        Migration::Tables(super::tables::CONTROL),
+        super::tables::CONSISTENCY,
+    ],
 };
 
 /// Regions, and the feed.

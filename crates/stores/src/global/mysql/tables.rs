@@ -1,5 +1,7 @@
 //! The tables of the control plane.
 
+use crate::global::schema::Migration;
+
 /// Names are bytes: text would be compared by a collation, which takes some for the same.
 pub(super) const CONTROL: &[&str] = &[
     "CREATE TABLE IF NOT EXISTS tidegate_revision (\
@@ -59,3 +61,11 @@ pub(super) const CONTROL: &[&str] = &[
      detail BLOB NOT NULL, \
      KEY by_workspace (workspace, number)) ENGINE = InnoDB ROW_FORMAT = DYNAMIC",
 ];
+
+/// What a namespace says of its consistency. Nothing, until somebody says it.
+pub(super) const CONSISTENCY: Migration = Migration::Column {
+    there: "SELECT CAST(COUNT(*) AS UNSIGNED) FROM information_schema.columns \
+         WHERE table_schema = DATABASE() AND table_name = 'tidegate_namespaces' \
+         AND column_name = 'consistency'",
+    add: "ALTER TABLE tidegate_namespaces ADD COLUMN consistency TINYINT UNSIGNED NULL",
+};

@@ -1,5 +1,6 @@
 //! The statements.
 
+use crate::global::schema::Migration;
 use crate::global::session::{Statements, sixteen};
 
 /// The clock of the machine, in milliseconds.
@@ -103,7 +104,11 @@ pub(super) const STATEMENTS: Statements = Statements {
         ")"
     ),
     control: crate::control::SQLITE,
-    migrations: [FEED, super::tables::CONTROL],
+    migrations: [
+        Migration::Tables(FEED),
+        Migration::Tables(super::tables::CONTROL),
+        super::tables::CONSISTENCY,
+    ],
 };
 
 /// Regions, and the feed. `AUTOINCREMENT`: the id of a row that was deleted is not given again.

@@ -1,5 +1,7 @@
 //! The tables of the control plane.
 
+use crate::global::schema::Migration;
+
 /// Names are bytes, as in the other databases.
 pub(super) const CONTROL: &[&str] = &[
     "CREATE TABLE IF NOT EXISTS tidegate_revision (\
@@ -60,3 +62,10 @@ pub(super) const CONTROL: &[&str] = &[
      detail BLOB NOT NULL) STRICT",
     "CREATE INDEX IF NOT EXISTS tidegate_audit_by_workspace ON tidegate_audit (workspace, number)",
 ];
+
+/// What a namespace says of its consistency. Nothing, until somebody says it.
+pub(super) const CONSISTENCY: Migration = Migration::Column {
+    there: "SELECT COUNT(*) FROM pragma_table_info('tidegate_namespaces') \
+         WHERE name = 'consistency'",
+    add: "ALTER TABLE tidegate_namespaces ADD COLUMN consistency INTEGER NULL",
+};
