@@ -155,6 +155,13 @@ pub(crate) struct Received<'a> {
     _admission: Admission<'a>,
 }
 
+impl Received<'_> {
+    /// The bytes; the place stays taken for as long as this is there.
+    pub(crate) fn take(&mut self) -> Bytes {
+        self.bytes.split().freeze()
+    }
+}
+
 impl Deref for Received<'_> {
     type Target = [u8];
 

@@ -12,6 +12,7 @@ mod overrides;
 mod route;
 mod throttle;
 
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -19,18 +20,19 @@ use bytes::Bytes;
 use hyper::Request;
 use hyper::body::Body;
 use hyper::http::request::Parts;
-use tidegate::Limiter;
+use tidegate::{Consistency, Limiter};
 
 use crate::auth::Caller;
 use crate::body::{Bodies, Sender};
 use crate::control::{Control, Key};
 use crate::decode::{ControlBody, LimitBody, MultiLimitBody};
-use crate::idempotency::{Idempotency, Scope};
+use crate::idempotency::{IDEMPOTENCY_KEY, Idempotency, Scope};
 use crate::problem::Problem;
 use crate::reply::{self, Reply};
 use crate::request_id::RequestIds;
 use route::{Operation, Route, route};
 use throttle::Throttled;
+use tokio::task::JoinError;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -45,6 +47,8 @@ pub struct Door {
     control: Arc<Control>,
     idempotency: Idempotency,
     request_ids: RequestIds,
+    /// Of namespaces that do not say it.
+    consistency: Consistency,
     bodies: Bodies,
     refused: AtomicU64,
 }
@@ -83,6 +87,16 @@ impl Told {
         let _ = self.once.set((scope, replayed));
     }
 
+    /// The same was said in a task of its own.
+    fn take(&self, said: Self) {
+        if let Some(throttled) = said.throttled.into_inner() {
+            let _ = self.throttled.set(throttled);
+        }
+        if let Some((scope, replayed)) = said.once.into_inner() {
+            self.once(scope, replayed);
+        }
+    }
+
     fn mark(&self, reply: &mut Reply) {
         if let Some(throttled) = self.throttled.get() {
             throttled.mark(reply.headers_mut());
@@ -101,10 +115,11 @@ impl Door {
         control: Arc<Control>,
         idempotency: Idempotency,
         request_ids: RequestIds,
+        consistency: Consistency,
     ) -> Self {
         let in_region = limiter.region_counts().is_some();
         let (bodies, refused) = (Bodies::new(), AtomicU64::new(0));
-        Self { limiter, in_region, control, idempotency, request_ids, bodies, refused }
+        Self { limiter, in_region, control, idempotency, request_ids, consistency, bodies, refused }
     }
 
     /// What the door leads to. There is no example: see the [type](Self).
@@ -128,7 +143,7 @@ impl Door {
 
     /// Answers one request of nobody in particular.
     #[cfg(test)]
-    pub(crate) async fn answer<B>(&self, request: Request<B>) -> Reply
+    pub(crate) async fn answer<B>(self: &Arc<Self>, request: Request<B>) -> Reply
     where
         B: Body<Data = Bytes> + Unpin,
     {
@@ -137,7 +152,7 @@ impl Door {
 
     /// Answers one request. Calls `note_key` as soon as it is seen that it has a valid key.
     pub(crate) async fn answer_noting<B>(
-        &self,
+        self: &Arc<Self>,
         request: Request<B>,
         note_key: impl FnOnce(),
     ) -> Reply
@@ -164,7 +179,7 @@ impl Door {
     }
 
     async fn handle<B>(
-        &self,
+        self: &Arc<Self>,
         body: B,
         key: Option<&Key>,
         incoming: Incoming<'_>,
@@ -181,8 +196,40 @@ impl Door {
             Some(key) => Sender::Known(&key.workspace),
             None => Sender::Stranger,
         };
-        let bytes = self.bodies.read(body, &head.headers, sender).await?;
-        self.operate(operation, &bytes, incoming).await
+        let mut received = self.bodies.read(body, &head.headers, sender).await?;
+        if self.in_region && is_sent_again(operation, head) {
+            // The place of the body is kept for as long as somebody waits.
+            return self.operate_apart(operation, received.take(), incoming).await;
+        }
+        self.operate(operation, &received, incoming).await
+    }
+
+    /// The same as [`operate`](Self::operate), in a task of its own: a client that leaves does not
+    /// end it. What the region was asked to grant is charged though nobody waits, so the reply has
+    /// to be there for whoever sends the call again. Every wait in it has a short deadline.
+    async fn operate_apart(
+        self: &Arc<Self>,
+        operation: Operation,
+        bytes: Bytes,
+        incoming: Incoming<'_>,
+    ) -> Result<Reply, Problem> {
+        let (door, head) = (Arc::clone(self), incoming.head.clone());
+        let request_id = incoming.request_id.to_owned();
+        let task = tokio::spawn(async move {
+            let told = Told::default();
+            let incoming = Incoming { head: &head, request_id: &request_id, told: &told };
+            let answered = door.operate(operation, &bytes, incoming).await;
+            (answered, told)
+        });
+        match task.await.map_err(JoinError::try_into_panic) {
+            Ok((answered, told)) => {
+                incoming.told.take(told);
+                answered
+            }
+            Err(Ok(panic)) => resume_unwind(panic),
+            // The process ends.
+            Err(Err(_)) => Err(Problem::too_busy()),
+        }
     }
 
     /// Everything after the last byte has arrived: what is asked, who asks, and the answer.
@@ -270,4 +317,10 @@ impl Door {
         }
         Ok(Call { caller, request_id, told })
     }
+}
+
+/// Whether it is a call that its client may send again, and that is then not charged again.
+fn is_sent_again(operation: Operation, head: &Parts) -> bool {
+    matches!(operation, Operation::Limit | Operation::MultiLimit)
+        && head.headers.contains_key(IDEMPOTENCY_KEY)
 }

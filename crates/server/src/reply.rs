@@ -77,6 +77,9 @@ pub(crate) struct Known {
     pub(crate) source: &'static str,
     pub(crate) age_ms: u64,
     pub(crate) degraded: bool,
+    /// Which rule held. Absent for a process on its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) consistency: Option<&'static str>,
 }
 
 impl Decided {
@@ -104,7 +107,8 @@ impl Known {
             Source::Region => "region",
             _ => "local",
         };
-        Self { source, age_ms: answer.age_ms(), degraded: answer.degraded() }
+        let consistency = Some(answer.consistency().as_str());
+        Self { source, age_ms: answer.age_ms(), degraded: answer.degraded(), consistency }
     }
 }
 

@@ -340,7 +340,8 @@ fn door(args: &ServeArgs, shared: &Shared, made: Made) -> Result<Door, ServeErro
         idempotency = idempotency.region(region.store());
     }
     let request_ids = RequestIds::new(getrandom::u64().map_err(io::Error::other)?);
-    Ok(Door::new(Arc::new(builder.build()?), control, idempotency, request_ids))
+    let limiter = Arc::new(builder.build()?);
+    Ok(Door::new(limiter, control, idempotency, request_ids, args.consistency))
 }
 
 /// Where the counts of a process on its own outlive it. With Redis, the region remembers.

@@ -177,8 +177,8 @@ pub mod sqlite {
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// The same for the guide.
-#[cfg(doctest)]
+/// The same for the guide, which also shows what a region adds.
+#[cfg(all(doctest, feature = "region"))]
 #[doc = include_str!("../../../docs/guide/embedding.md")]
 struct Guide;
 

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use tidegate::{Limit, Window};
+use tidegate::{Consistency, Limit, Window};
 use tidegate_stores::control::{Changes, KeyRow, Mode, NamespaceRow, OverrideRow, WorkspaceRow};
 
 use super::overrides::{Override, Overrides};
@@ -55,6 +55,8 @@ pub(crate) struct Namespace {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) mode: Mode,
+    /// What its admissions are worth; `None` for what this server says.
+    pub(crate) consistency: Option<Consistency>,
     pub(crate) deleted: bool,
     pub(crate) overrides: Overrides,
 }
@@ -63,7 +65,8 @@ impl Namespace {
     /// One that could not be entered: it limits like any other, and has no overrides.
     pub(crate) fn unlisted(name: &str) -> Self {
         let (id, name, overrides) = (String::new(), name.to_owned(), Overrides::default());
-        Self { id, name, mode: Mode::Enforce, deleted: false, overrides }
+        let (mode, consistency) = (Mode::Enforce, None);
+        Self { id, name, mode, consistency, deleted: false, overrides }
     }
 
     /// Whether it is in the store.
@@ -233,7 +236,8 @@ impl Workspace {
 fn listed(row: NamespaceRow) -> Namespace {
     let deleted = row.deleted_ms.is_some();
     let overrides = Overrides::default();
-    Namespace { id: row.id, name: row.name, mode: row.mode, deleted, overrides }
+    let NamespaceRow { id, name, mode, consistency, .. } = row;
+    Namespace { id, name, mode, consistency, deleted, overrides }
 }
 
 fn bare(known: &Namespace) -> Namespace {
@@ -241,6 +245,7 @@ fn bare(known: &Namespace) -> Namespace {
         id: known.id.clone(),
         name: known.name.clone(),
         mode: known.mode,
+        consistency: known.consistency,
         deleted: known.deleted,
         overrides: Overrides::default(),
     }

@@ -4,12 +4,16 @@
 //! that nothing fails. A store of the control plane that is away refuses nobody.
 //!
 //! # Cancel safety
-//! A client that leaves while the region is asked has spent nothing.
+//! A client that leaves while the region is asked has spent nothing, or, of a bounded namespace, all
+//! that the region was asked to grant: nobody can take it back. A call with an `Idempotency-Key` is
+//! decided to its end in any case, and its reply is kept.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tidegate::{Answer, Batch, BatchAnswer, Cost, Limit, Part, Request, Subject, Window};
+use tidegate::{
+    Answer, Batch, BatchAnswer, Consistency, Cost, Limit, Part, Request, Subject, Window,
+};
 use tidegate_stores::control::Mode;
 
 use super::{Call, Door};
@@ -109,7 +113,7 @@ impl Door {
         else {
             return Err(Problem::namespace_not_found());
         };
-        let terms = Terms::of(item, namespace);
+        let terms = self.terms(item, namespace);
         let request = terms.request(caller)?;
         let decided = match namespace.mode {
             Mode::Off => terms.off(self.control.unix_ms()),
@@ -130,7 +134,7 @@ impl Door {
         let Call { caller, request_id, .. } = call;
         let both = admitted.items.iter().zip(&admitted.namespaces);
         let terms: Vec<Terms<'_>> =
-            both.map(|(item, namespace)| Terms::of(item, namespace)).collect();
+            both.map(|(item, namespace)| self.terms(item, namespace)).collect();
         let (passed, decided) = self.decide_all(caller, &terms).await?;
         Ok(reply::multi_limit(request_id, admitted.items, passed, &decided))
     }
@@ -140,7 +144,8 @@ impl Door {
     ///
     /// # Cancel safety
     /// Once something is spent nothing is waited for: the region was asked about what is only
-    /// tried before.
+    /// tried before. The exception is what is only tried in a bounded namespace, which has to be
+    /// granted too: a client that leaves then has not spent that.
     async fn decide_all(
         &self,
         caller: &Caller,
@@ -172,10 +177,23 @@ impl Door {
         }
         let requests = tried.requests(caller, None)?;
         if let Ok(batch) = Batch::new(&requests) {
-            let answer = self.limiter.check_all_now(&batch);
+            let answer = match tried.is_bounded() {
+                true => self.limiter.check_all(&batch).await,
+                false => self.limiter.check_all_now(&batch),
+            };
             tried.tell(answer.items(), &mut decided, |answer, terms| self.decided(answer, terms));
         }
         Ok((passed, decided))
+    }
+
+    /// What an item is measured by.
+    pub(super) fn terms<'a>(&self, item: &Item<'a>, namespace: &'a Namespace) -> Terms<'a> {
+        Terms::of(item, namespace, self.consistency_of(namespace))
+    }
+
+    /// What the admissions of a namespace are worth.
+    pub(super) fn consistency_of(&self, namespace: &Namespace) -> Consistency {
+        namespace.consistency.unwrap_or(self.consistency)
     }
 
     /// What is only tried, and not even spent: `room` asked for nothing.
@@ -206,6 +224,11 @@ impl<'t, 'a> Chosen<'t, 'a> {
         Self(numbered.filter(|(_, terms)| terms.namespace.mode == mode).collect())
     }
 
+    /// Whether the region has to grant any of them.
+    fn is_bounded(&self) -> bool {
+        self.0.iter().any(|(_, terms)| terms.consistency == Consistency::Bounded)
+    }
+
     /// What the limiter is asked, for their own cost or for this one.
     fn requests(
         &self,
@@ -215,7 +238,8 @@ impl<'t, 'a> Chosen<'t, 'a> {
         let request = |(_, terms): &(usize, &Terms<'a>)| {
             let own = terms.request(caller)?;
             let cost = cost.unwrap_or(terms.cost);
-            Ok(Request::new(*own.subject(), own.limit(), cost))
+            let request = Request::new(*own.subject(), own.limit(), cost);
+            Ok(request.with_consistency(own.consistency()))
         };
         self.0.iter().map(request).collect()
     }
@@ -281,17 +305,18 @@ pub(super) struct Terms<'a> {
     limit: Limit,
     window: Window,
     cost: Cost,
+    consistency: Consistency,
 }
 
 impl<'a> Terms<'a> {
-    pub(super) fn of(item: &Item<'a>, namespace: &'a Namespace) -> Self {
+    fn of(item: &Item<'a>, namespace: &'a Namespace, consistency: Consistency) -> Self {
         let applies = namespace.overrides.find(item.identifier.as_str()).map(|one| &**one);
         let (limit, window) = match applies {
             Some(one) => (one.limit, one.window),
             None => (item.limit, item.window),
         };
         let (identifier, cost) = (item.identifier, item.cost);
-        Self { namespace, applies, identifier, limit, window, cost }
+        Self { namespace, applies, identifier, limit, window, cost, consistency }
     }
 
     /// What the limiter is asked. A namespace counts under its name, which it has even while it
@@ -300,7 +325,7 @@ impl<'a> Terms<'a> {
         let part = |text| Part::new(text).map_err(|_| Problem::namespace_not_found());
         let (workspace, namespace) = (part(&caller.workspace.id)?, part(&self.namespace.name)?);
         let subject = Subject::new(workspace, namespace, self.identifier, self.window);
-        Ok(Request::new(subject, self.limit, self.cost))
+        Ok(Request::new(subject, self.limit, self.cost).with_consistency(self.consistency))
     }
 
     /// The answer of a namespace that is switched off: nothing is counted.
@@ -329,7 +354,9 @@ impl<'a> Terms<'a> {
         }
         if !self.namespace.is_listed() {
             let known = more.known.take();
-            let known = known.unwrap_or(Known { source: "local", age_ms: 0, degraded: true });
+            let (source, consistency) = ("local", None);
+            let alone = Known { source, age_ms: 0, degraded: true, consistency };
+            let known = known.unwrap_or(alone);
             more.known = Some(Known { degraded: true, ..known });
         }
     }

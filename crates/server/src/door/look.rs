@@ -2,10 +2,9 @@
 
 mod said;
 
-use tidegate::{Explanation, Inspection, Part, Subject, Window};
+use tidegate::{Credit, Explanation, Inspection, Part, Reason, Subject, Window};
 use tidegate_stores::control::Mode;
 
-use super::decide::Terms;
 use super::{Call, Door};
 use crate::auth::Caller;
 use crate::control::Namespace;
@@ -21,7 +20,7 @@ impl Door {
     pub(super) fn explain(&self, call: &Call<'_>, item: &Item<'_>) -> Result<Reply, Problem> {
         let Call { caller, request_id, .. } = call;
         let namespace = looked_at(caller, item.namespace)?;
-        let terms = Terms::of(item, namespace);
+        let terms = self.terms(item, namespace);
         let seen = self.limiter.explain(&terms.request(caller)?);
         let decided = match namespace.mode {
             Mode::Off => terms.off(seen.subject.now.unix_ms()),
@@ -30,7 +29,7 @@ impl Door {
         let explained = Explained {
             because: because(&seen, namespace, terms.applies),
             answer: Limited::of(&decided),
-            namespace: Named::of(namespace),
+            namespace: Named::of(namespace, self.consistency_of(namespace)),
             r#override: terms.applies.map(Overridden::of),
             terms: said::Terms::of(&seen),
             region: self.in_region.then(|| Asked::of(&seen)),
@@ -52,10 +51,11 @@ impl Door {
         let subject = Subject::new(workspace, name, target.identifier, window);
         let Inspection { here, globe, .. } = self.limiter.inspect(&subject);
         let applies = namespace.overrides.find(target.identifier.as_str());
+        let consistency = self.consistency_of(namespace);
         let inspected = Inspected {
-            namespace: Named::of(namespace),
+            namespace: Named::of(namespace, consistency),
             r#override: applies.map(|one| Overridden::of(one)),
-            node: Node::of(&here, self.in_region),
+            node: Node::of(&here, self.in_region, consistency),
             region: Region::of(self.limiter.ask_region(&subject).await),
             regions: globe.as_ref().map(|globe| Regions::of(globe, &here)),
         };
@@ -85,7 +85,7 @@ fn because(seen: &Explanation, namespace: &Namespace, applies: Option<&Override>
         said.push_str(&format!(" of the override `{}`", one.pattern));
     }
     if seen.is_by_reservations() {
-        said.push_str("; batches in flight hold the room");
+        said.push_str("; requests that are being decided hold the room");
     }
     if !seen.answer.admitted() {
         match seen.answer.retry_after_ms() {
@@ -98,9 +98,42 @@ fn because(seen: &Explanation, namespace: &Namespace, applies: Option<&Override>
         Mode::Shadow => said.push_str(". The namespace is in shadow: it is admitted anyway"),
         Mode::Off => said.push_str(". The namespace is off: it is admitted, and nothing counts"),
     }
-    if seen.asks.is_some() && !seen.asked_in_vain {
-        said.push_str(". The region is asked first and may know more");
+    if let Some(credit) = seen.credit.filter(|_| namespace.mode != Mode::Off) {
+        said.push_str(&lent(&credit));
     }
+    said.push_str(asks(seen));
     said.push('.');
     said
+}
+
+/// What may be admitted without asking, in a sentence.
+fn lent(credit: &Credit) -> String {
+    let Credit { room, processes, most, used, .. } = credit;
+    let whose = match processes {
+        1 => "no other process uses it".to_owned(),
+        _ => format!("{processes} processes use it"),
+    };
+    format!(
+        ". It is bounded: {room} are free and {whose}, so this process may admit {most} that the \
+         region has not recorded, and has admitted {used}"
+    )
+}
+
+/// Whether the region is asked first, and why, in a sentence.
+fn asks(seen: &Explanation) -> &'static str {
+    match seen.asks {
+        None => "",
+        Some(_) if seen.asked_in_vain => {
+            ". The region should be asked first, but did not answer a moment ago"
+        }
+        Some(Reason::Credit) => {
+            ". This cost is more than that, so the region has to grant it first"
+        }
+        Some(Reason::Reserved) => ". It waits until the region has answered them, and looks again",
+        Some(_) if seen.credit.is_some() => {
+            ". The region has to grant this cost first, because what is known of it here may be \
+             too old"
+        }
+        Some(_) => ". The region is asked first and may know more",
+    }
 }

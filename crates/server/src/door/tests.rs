@@ -18,6 +18,7 @@ use crate::control::tests::FakeStore;
 use crate::control::{Key, Namespace};
 use crate::ids;
 
+mod bounded;
 mod control;
 mod modes;
 mod once;
@@ -50,8 +51,13 @@ impl World {
         control.look().await.unwrap();
         let limiter = Limiter::builder().memory_budget_bytes(bytes).clock(clock.clone());
         let limiter = Arc::new(limiter.seed([1; 32]).build().unwrap());
-        let door =
-            Arc::new(Door::new(limiter, Arc::new(control), once(&clock), RequestIds::new(1)));
+        let door = Arc::new(Door::new(
+            limiter,
+            Arc::new(control),
+            once(&clock),
+            RequestIds::new(1),
+            Consistency::Fast,
+        ));
         Self { door, clock, store }
     }
 
@@ -111,7 +117,7 @@ pub(crate) fn door_for(key: &str) -> Arc<Door> {
     let limiter = Arc::new(Limiter::builder().seed([1; 32]).build().unwrap());
     let control = Arc::new(crate::control::tests::with_key(key));
     let once = once(&ManualClock::at_unix_ms(MINUTE_MS));
-    Arc::new(Door::new(limiter, control, once, RequestIds::new(1)))
+    Arc::new(Door::new(limiter, control, once, RequestIds::new(1), Consistency::Fast))
 }
 
 async fn door() -> Arc<Door> {
@@ -123,7 +129,7 @@ fn post(path: &str, body: impl ToString) -> Request<Full<Bytes>> {
     Request::post(path).header(AUTHORIZATION, "Bearer key").body(body).unwrap()
 }
 
-async fn answer(door: &Door, request: Request<Full<Bytes>>) -> (u16, Value) {
+async fn answer(door: &Arc<Door>, request: Request<Full<Bytes>>) -> (u16, Value) {
     let reply = door.answer(request).await;
     let status = reply.status().as_u16();
     let body = reply.into_body().collect().await.unwrap().to_bytes();

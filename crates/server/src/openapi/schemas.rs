@@ -237,7 +237,13 @@ fn verdict(name: &'static str, meaning: &str) -> Vec<Field> {
                  this process alone.",
             ),
         ),
+        optional("consistency", consistency("In a region: which rule held for this answer.")),
     ]
+}
+
+/// Which rule admissions follow.
+fn consistency(description: &str) -> Value {
+    json!({ "type": "string", "enum": ["fast", "bounded"], "description": description })
 }
 
 fn limited() -> Value {

@@ -9,6 +9,8 @@ mod bad_input;
 #[cfg(test)]
 mod batches;
 #[cfg(test)]
+mod bounded;
+#[cfg(test)]
 mod client;
 #[cfg(test)]
 mod control;

@@ -116,7 +116,7 @@ fn a_process_on_its_own_says_nothing_of_a_region() {
     let single = server.client().post(LIMIT, &ask("a", 1, 1));
     let batch = server.client().post(MULTI_LIMIT, &json!([ask("b", 1, 1)]));
     for data in [single.data(), &batch.data()["limits"][0]] {
-        for field in ["source", "ageMs", "degraded"] {
+        for field in ["source", "ageMs", "degraded", "consistency"] {
             assert_eq!(data.get(field), None, "{data}");
         }
     }

@@ -142,7 +142,7 @@ async fn visit(address: std::net::SocketAddr) -> usize {
 }
 
 /// How much was charged so far.
-async fn charged(door: &Door) -> usize {
+async fn charged(door: &Arc<Door>) -> usize {
     let body = ASKED.replace('{', r#"{"cost":0,"#);
     let request = hyper::Request::post("/v2/ratelimit.limit").header("authorization", "Bearer key");
     let reply = door.answer(request.body(Full::new(Bytes::from(body))).unwrap()).await;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tidegate::{
-    CellCounts, Explanation, GlobeView, PublishedCell, Reason, RegionCell, RegionView, StoreError,
-    SubjectView,
+    CellCounts, Consistency, Credit, Explanation, GlobeView, PublishedCell, Reason, RegionCell,
+    RegionView, StoreError, SubjectView,
 };
 
 use crate::control::Namespace;
@@ -43,13 +43,16 @@ pub(super) struct Named<'a> {
     id: &'a str,
     name: &'a str,
     mode: &'static str,
+    /// The one that applies, whoever says so.
+    consistency: &'static str,
     deleted: bool,
 }
 
 impl<'a> Named<'a> {
-    pub(super) fn of(namespace: &'a Namespace) -> Self {
+    pub(super) fn of(namespace: &'a Namespace, consistency: Consistency) -> Self {
         let Namespace { id, name, mode, deleted, .. } = namespace;
-        Self { id, name, mode: mode_word(*mode), deleted: *deleted }
+        let consistency = consistency.as_str();
+        Self { id, name, mode: mode_word(*mode), consistency, deleted: *deleted }
     }
 }
 
@@ -92,6 +95,8 @@ impl Terms {
 pub(super) struct Asked {
     asks_first: Option<&'static str>,
     asked_in_vain: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    credit: Option<Lent>,
     #[serde(flatten)]
     freshness: Freshness,
 }
@@ -102,10 +107,29 @@ impl Asked {
             Reason::Cold => "cold",
             Reason::Stale => "stale",
             Reason::Strict => "strict",
+            Reason::Credit => "credit",
+            Reason::Reserved => "reserved",
             _ => "significant",
         });
         let freshness = Freshness::of(&seen.subject);
-        Self { asks_first, asked_in_vain: seen.asked_in_vain, freshness }
+        let (asked_in_vain, credit) = (seen.asked_in_vain, seen.credit.as_ref().map(Lent::of));
+        Self { asks_first, asked_in_vain, credit, freshness }
+    }
+}
+
+/// What a bounded namespace may admit here before the region has recorded it.
+#[derive(Serialize)]
+struct Lent {
+    room: u64,
+    processes: u64,
+    most: u64,
+    used: u64,
+}
+
+impl Lent {
+    const fn of(credit: &Credit) -> Self {
+        let Credit { room, processes, most, used, .. } = *credit;
+        Self { room, processes, most, used }
     }
 }
 
@@ -155,12 +179,18 @@ pub(super) struct Node {
     unreplayed: Option<bool>,
     #[serde(flatten)]
     freshness: Option<Freshness>,
+    /// By the limit that was used last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    credit: Option<Lent>,
     current: Cell,
     previous: Cell,
 }
 
 impl Node {
-    pub(super) fn of(here: &SubjectView, in_region: bool) -> Self {
+    pub(super) fn of(here: &SubjectView, in_region: bool, consistency: Consistency) -> Self {
+        let limit = [here.current.limit, here.previous.limit].into_iter().find(|limit| *limit > 0);
+        let limit = limit.filter(|_| consistency == Consistency::Bounded);
+        let credit = limit.and_then(|limit| here.credit(limit));
         Self {
             known: here.known,
             now_ms: here.now.unix_ms(),
@@ -168,6 +198,7 @@ impl Node {
             elapsed_ms: here.elapsed_ms,
             unreplayed: in_region.then_some(here.dirty),
             freshness: in_region.then(|| Freshness::of(here)),
+            credit: credit.as_ref().map(Lent::of),
             current: Cell::of(&here.current, in_region),
             previous: Cell::of(&here.previous, in_region),
         }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Field, count, flag, limited, open, optional, required, success, told};
-use crate::openapi::reference;
+use super::{Field, consistency, count, flag, limited, open, optional, required, success, told};
+use crate::openapi::{reference, with};
 
 /// A text, or nothing.
 fn told_or_null(description: &str) -> Value {
@@ -21,6 +21,7 @@ fn place() -> Vec<Field> {
         required("id", told("Its id.")),
         required("name", told("Its name.")),
         required("mode", mode),
+        required("consistency", consistency("What its admissions are worth in a region.")),
         required("deleted", flag("Whether it was deleted.")),
     ]);
     vec![required("namespace", namespace), optional("override", reference("Override"))]
@@ -65,12 +66,13 @@ pub(super) fn explain_reply() -> Value {
     ]);
     let asks_first = json!({
         "type": ["string", "null"],
-        "enum": ["cold", "stale", "strict", "significant", null],
+        "enum": ["cold", "stale", "strict", "significant", "credit", "reserved", null],
         "description": "Why the region would be asked before an admission; null if it would not.",
     });
     let mut region = vec![
         required("asksFirst", asks_first),
         required("askedInVain", flag("Whether it was asked just now and did not answer.")),
+        optional("credit", credit()),
     ];
     region.extend(freshness());
     let mut data = vec![
@@ -90,6 +92,7 @@ pub(super) fn inspect_reply() -> Value {
         required("current", cell()),
         required("previous", cell()),
         optional("unreplayed", flag("In a region: whether something waits to be sent.")),
+        optional("credit", credit()),
     ]);
     node.extend(freshness());
     let region = open(vec![
@@ -110,6 +113,18 @@ pub(super) fn inspect_reply() -> Value {
     ];
     data.extend(place());
     success(open(data))
+}
+
+/// What may be admitted here before the region has recorded it.
+fn credit() -> Value {
+    let credit = open(vec![
+        required("room", count("What is free.")),
+        required("processes", count("How many processes share it, as far as is known here.")),
+        required("most", count("What this one may have admitted and not recorded.")),
+        required("used", count("What it has. More than `most` has to be granted first.")),
+    ]);
+    let description = "In a bounded namespace that several processes may share.";
+    with(credit, "description", description)
 }
 
 /// One window, as this process knows it.

@@ -34,8 +34,20 @@ fn call(server: &Server, key: &str, body: &Value, patience: Duration) -> Option<
 
 #[test]
 fn whoever_leaves_at_any_moment_and_comes_back_is_charged_once() {
+    leave_and_come_back("fast");
+}
+
+/// What the region was asked to grant is charged, whether the caller waits or not.
+#[test]
+fn whoever_leaves_while_the_region_is_to_grant_is_charged_once() {
+    leave_and_come_back("bounded");
+}
+
+fn leave_and_come_back(consistency: &str) {
     let redis = RedisServer::start().unwrap();
-    let args = ["serve", "--listen", "127.0.0.1:0", "--redis", &redis.url()];
+    let url = redis.url();
+    let said = ["--redis", &url, "--consistency", consistency];
+    let args = [&["serve", "--listen", "127.0.0.1:0"][..], &said].concat();
     let mut command = tidegate(&args);
     let data = crate::support::data_dir();
     command.env("TIDEGATE_DATA", &data);

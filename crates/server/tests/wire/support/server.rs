@@ -66,6 +66,7 @@ pub(crate) fn program(name: &str, args: &[&str]) -> Command {
     command.env_remove("TIDEGATE_DATABASE").env_remove("TIDEGATE_URL");
     command.env_remove("TIDEGATE_REDIS").env_remove("TIDEGATE_FLEET_SECRET");
     command.env_remove("TIDEGATE_GLOBE").env_remove("TIDEGATE_REGION");
+    command.env_remove("TIDEGATE_CONSISTENCY");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
