@@ -4,9 +4,9 @@
 //! that nothing fails. A store of the control plane that is away refuses nobody.
 //!
 //! # Cancel safety
-//! A client that leaves while the region is asked has spent nothing, or, of a bounded namespace, all
-//! that the region was asked to grant: nobody can take it back. A call with an `Idempotency-Key` is
-//! decided to its end in any case, and its reply is kept.
+//! A client that leaves while the region is asked has spent nothing, or, in a bounded namespace,
+//! all that the region was asked to grant: nobody can take it back. A call with an
+//! `Idempotency-Key` is decided to its end in any case, and its reply is kept.
 
 use std::sync::Arc;
 

@@ -28,7 +28,8 @@ impl Idempotency {
     ///
     /// # Cancel safety
     /// Whoever drops it before the decision leaves nothing behind; whoever drops it afterwards
-    /// leaves the reply to the next one.
+    /// leaves the reply to the next one. It must not be dropped during a decision that spends
+    /// something all the same: the door runs those in a task of their own.
     pub async fn once<E>(
         &self,
         call: &Call<'_>,

@@ -12,8 +12,8 @@ pub(crate) const VERSIONS: usize = 3;
 /// `MysqlStore` has an example.
 pub const SCHEMA_VERSION: u64 = VERSIONS as u64;
 
-/// What makes one version of the one before. It may be done twice, and at the same time as in another
-/// process.
+/// What makes one version of the one before. It may be done twice, and at the same time as in
+/// another process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Migration {
     /// Statements, each of which may run twice.

@@ -1,6 +1,7 @@
 use sqlx::AssertSqlSafe;
 
 use super::*;
+use crate::global::pool::Job;
 
 /// What SQLite says about how it runs a statement.
 async fn plan(session: &mut SqliteConnection, statement: &str) -> String {
@@ -13,9 +14,7 @@ async fn plan(session: &mut SqliteConnection, statement: &str) -> String {
 #[tokio::test]
 async fn changes_are_read_along_their_revisions() {
     let mut session = SqliteConnection::connect("sqlite::memory:").await.unwrap();
-    for statement in statements::STATEMENTS.migrations.concat() {
-        session.write(statement, &[]).await.unwrap();
-    }
+    Migrate.run(&mut session).await.unwrap();
     for (table, statement) in statements::STATEMENTS.control.feeds() {
         let plan = plan(&mut session, statement).await;
         let index = format!("SEARCH {table} USING INDEX {table}_by_revision (revision>?)");
@@ -26,9 +25,7 @@ async fn changes_are_read_along_their_revisions() {
 #[tokio::test]
 async fn rows_are_found_by_their_key() {
     let mut session = SqliteConnection::connect("sqlite::memory:").await.unwrap();
-    for statement in statements::STATEMENTS.migrations.concat() {
-        session.write(statement, &[]).await.unwrap();
-    }
+    Migrate.run(&mut session).await.unwrap();
     for statement in [statements::STATEMENTS.import, statements::STATEMENTS.delete] {
         let plan = plan(&mut session, statement).await;
         assert!(plan.contains("SEARCH tidegate_feed USING INTEGER PRIMARY KEY"), "{plan}");
