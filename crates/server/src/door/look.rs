@@ -114,8 +114,8 @@ fn lent(credit: &Credit) -> String {
         _ => format!("{processes} processes use it"),
     };
     format!(
-        ". It is bounded: {room} are free and {whose}, so this process may admit {most} that the \
-         region has not recorded, and has admitted {used}"
+        ". It is bounded: {room} are free and {whose}, so this process may admit {most} before the \
+         region has recorded them; {used} are not recorded yet"
     )
 }
 
@@ -127,7 +127,7 @@ fn asks(seen: &Explanation) -> &'static str {
             ". The region should be asked first, but did not answer a moment ago"
         }
         Some(Reason::Credit) => {
-            ". This cost is more than that, so the region has to grant it first"
+            ". With this cost it would be more, so the region has to grant it first"
         }
         Some(Reason::Reserved) => ". It waits until the region has answered them, and looks again",
         Some(_) if seen.credit.is_some() => {
