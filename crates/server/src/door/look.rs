@@ -98,10 +98,10 @@ fn because(seen: &Explanation, namespace: &Namespace, applies: Option<&Override>
         Mode::Shadow => said.push_str(". The namespace is in shadow: it is admitted anyway"),
         Mode::Off => said.push_str(". The namespace is off: it is admitted, and nothing counts"),
     }
-    if let Some(credit) = seen.credit.filter(|_| namespace.mode != Mode::Off) {
-        said.push_str(&lent(&credit));
+    if namespace.mode != Mode::Off {
+        said.extend(seen.credit.as_ref().map(lent));
+        said.extend(seen.asks.map(|reason| asks(seen, reason)));
     }
-    said.push_str(asks(seen));
     said.push('.');
     said
 }
@@ -119,21 +119,21 @@ fn lent(credit: &Credit) -> String {
     )
 }
 
-/// Whether the region is asked first, and why, in a sentence.
-fn asks(seen: &Explanation) -> &'static str {
-    match seen.asks {
-        None => "",
-        Some(_) if seen.asked_in_vain => {
-            ". The region should be asked first, but did not answer a moment ago"
-        }
-        Some(Reason::Credit) => {
-            ". With this cost it would be more, so the region has to grant it first"
-        }
-        Some(Reason::Reserved) => ". It waits until the region has answered them, and looks again",
-        Some(_) if seen.credit.is_some() => {
-            ". The region has to grant this cost first, because what is known of it here may be \
-             too old"
-        }
-        Some(_) => ". The region is asked first and may know more",
-    }
+/// Why the region is asked first, in a sentence.
+fn asks(seen: &Explanation, reason: Reason) -> String {
+    let why = match reason {
+        Reason::Cold => "nothing is known of it here yet",
+        Reason::Stale => "what is known of it here is too old",
+        Reason::Strict => "it was at its limit a moment ago",
+        Reason::Credit => "with this cost it would be more than that",
+        Reason::Reserved => "requests that wait for it hold the room",
+        _ => "the window is new and the cost is a large part of the limit",
+    };
+    let how = match (seen.asked_in_vain, reason, seen.credit) {
+        (true, ..) => "should be asked first, but did not answer a moment ago",
+        (_, Reason::Reserved, _) => "is waited for",
+        (.., Some(_)) => "has to grant it first",
+        (.., None) => "is asked first and may know more",
+    };
+    format!(". The region {how}: {why}")
 }
