@@ -17,6 +17,7 @@ cargo xtask sim --seed K [--trace]         run one seed, and print what it expan
     [--no-excuses]                         without the excuses for what is known to be wrong
 cargo xtask sim --canaries [--within N]    look for every planted mistake
 cargo xtask sim --overshoot [--seeds N]    how much is admitted, over N cells (1000)
+cargo xtask sim --grid N                   the same over 432 configurations, N cells each
 
 Exit code: 0 all is well, 1 a promise was broken, 2 the command line is not right.
 ";
@@ -29,6 +30,7 @@ pub(crate) enum Command {
     Seeds,
     Canaries,
     Overshoot,
+    Grid(u64),
 }
 
 /// What the command line asks for.
@@ -98,6 +100,7 @@ impl Plan {
         let number: u64 = value.parse().map_err(|_| wrong())?;
         match name {
             "seed" => self.command = Command::Seed(number),
+            "grid" => self.command = Command::Grid(number.max(1)),
             "seeds" => self.seeds = number.max(1),
             "from" => self.from = number,
             "within" => self.within = number,

@@ -37,7 +37,7 @@ mod world;
 
 pub use chance::Chance;
 pub use options::{Fault, Faults, Kind, Options, Traffic};
-pub use overshoot::overshoot;
+pub use overshoot::{overshoot, overshoot_grid};
 pub use report::{Report, Violation};
 pub use shrink::shrink;
 pub use truth::Cause;

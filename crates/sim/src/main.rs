@@ -29,13 +29,15 @@ fn main() -> ExitCode {
         Command::Seed(seed) => one(&plan, seed),
         Command::Seeds => many(&plan),
         Command::Canaries => canaries(&plan),
-        Command::Overshoot => {
-            let (text, held) = tidegate_sim::overshoot(plan.seeds);
-            print!("{text}");
-            held
-        }
+        Command::Overshoot => tell(&tidegate_sim::overshoot(plan.seeds)),
+        Command::Grid(cells) => tell(&tidegate_sim::overshoot_grid(cells)),
     };
     if held { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}
+
+fn tell((text, held): &(String, bool)) -> bool {
+    print!("{text}");
+    *held
 }
 
 /// Runs with or without a planted mistake.

@@ -7,15 +7,15 @@ use tidegate_convergence::{
     Tuning, Waiter,
 };
 use tidegate_limiter::{
-    Answer, AskedFor, Cost, Decision, Limit, Now, Options, Part, Request, Seed, Subject, Table,
-    Window,
+    Answer, AskedFor, Consistency, Cost, Decision, Limit, Now, Options, Part, Request, Seed,
+    Subject, Table, Window,
 };
 
 use crate::chance::Chance;
 use crate::node::START_MS;
 use crate::queue::Queue;
 
-use super::{Admitted, Arrival, LATENCY_US, Setting, WINDOW_MS};
+use super::{Admitted, Arrival, Setting, subjects};
 
 /// Time for what is under way when the last request has come.
 const END_US: u64 = 1_000_000;
@@ -37,6 +37,7 @@ struct Node {
 
 struct Fleet {
     setting: Setting,
+    consistency: Consistency,
     names: Vec<String>,
     nodes: Vec<Node>,
     store: MemoryRegion,
@@ -46,9 +47,12 @@ struct Fleet {
     admitted: Admitted,
 }
 
-pub(super) fn run(setting: Setting, group: u64, arrivals: &[Arrival]) -> Admitted {
-    let cells = arrivals.iter().map(|arrival| arrival.cell + 1).max().unwrap_or(0);
-    let requests = arrivals.len() as u64;
+pub(super) fn run(
+    setting: Setting,
+    consistency: Consistency,
+    group: u64,
+    arrivals: &[Arrival],
+) -> Admitted {
     let node = |n: usize| {
         let options = Options::default().with_budget_bytes(1 << 20).with_region();
         let incarnation = (n as u128 + 1) << 64 | u128::from(group);
@@ -61,17 +65,18 @@ pub(super) fn run(setting: Setting, group: u64, arrivals: &[Arrival]) -> Admitte
     };
     let mut fleet = Fleet {
         setting,
-        names: (0..cells).map(|cell| format!("i{cell}")).collect(),
+        consistency,
+        names: (0..subjects(arrivals)).map(|subject| format!("i{subject}")).collect(),
         nodes: (0..setting.nodes).map(node).collect(),
         store: MemoryRegion::new(1),
         queue: Queue::new(),
         network: Chance::new(group, "network"),
         now_us: 0,
-        admitted: Admitted { cells: vec![0; cells], operations: 0, requests },
+        admitted: Admitted::of(setting, arrivals),
     };
     for arrival in arrivals {
         fleet.pass_until(arrival.at_us);
-        fleet.ask(arrival.node, arrival.cell);
+        fleet.ask(arrival.node, arrival.subject);
         fleet.pump(arrival.node);
     }
     fleet.pass_until(fleet.now_us + END_US);
@@ -120,22 +125,22 @@ impl Fleet {
     }
 
     fn arrival_us(&mut self) -> u64 {
-        let (low, high) = LATENCY_US;
+        let (low, high) = self.setting.latency_us;
         self.now_us + self.network.between(low, high)
     }
 
     /// A request comes, or looks again.
-    fn ask(&mut self, node: usize, cell: usize) {
+    fn ask(&mut self, node: usize, subject: usize) {
         let now = self.now();
-        let (Some(name), Some(node)) = (self.names.get(cell), self.nodes.get_mut(node)) else {
+        let (Some(name), Some(node)) = (self.names.get(subject), self.nodes.get_mut(node)) else {
             return;
         };
-        let Some(request) = request(name, self.setting) else { return };
+        let Some(request) = request(name, self.setting, self.consistency) else { return };
         let answer = match node.table.decide_or_refresh(&request, now) {
             Decision::Answered(answer) => answer,
             Decision::Refresh(need) => match node.region.refresh(&node.table, &[need], now) {
                 Refresh::Wait(waiter) => {
-                    node.callers.insert(waiter, cell);
+                    node.callers.insert(waiter, subject);
                     return;
                 }
                 Refresh::Refused | Refresh::LookAgain => {
@@ -144,18 +149,19 @@ impl Fleet {
             },
             Decision::Ask(asking) => match node.region.ask(&node.table, asking, now) {
                 Asked::Wait(waiter) => {
-                    node.callers.insert(waiter, cell);
+                    node.callers.insert(waiter, subject);
                     return;
                 }
                 _ => node.table.answer_asked(&request, AskedFor::Unheard, now),
             },
         };
-        self.count(cell, &answer);
+        self.count(subject, &answer);
     }
 
-    fn count(&mut self, cell: usize, answer: &Answer) {
-        if let Some(admitted) = self.admitted.cells.get_mut(cell) {
-            *admitted += u64::from(answer.admitted());
+    fn count(&mut self, subject: usize, answer: &Answer) {
+        let sequence = (answer.reset_unix_ms() / self.setting.window_ms).saturating_sub(1);
+        if answer.admitted() {
+            self.admitted.count(self.setting, subject, sequence);
         }
     }
 
@@ -196,25 +202,25 @@ impl Fleet {
     fn wake(&mut self, at: usize, waiter: Waiter, outcome: &Outcome) {
         let now = self.now();
         let Some(node) = self.nodes.get_mut(at) else { return };
-        let Some(cell) = node.callers.remove(&waiter) else { return };
+        let Some(subject) = node.callers.remove(&waiter) else { return };
         if outcome.look_again || outcome.granted == Some(Granted::No) {
-            return self.ask(at, cell);
+            return self.ask(at, subject);
         }
-        let name = self.names.get(cell);
-        let Some(request) = name.and_then(|name| request(name, self.setting)) else { return };
+        let Some(name) = self.names.get(subject) else { return };
+        let Some(request) = request(name, self.setting, self.consistency) else { return };
         let answer = match outcome.granted {
             Some(Granted::Yes) => node.table.answer_asked(&request, AskedFor::Granted, now),
             Some(_) => node.table.answer_asked(&request, AskedFor::Unheard, now),
             None => node.table.decide_refreshed(&request, true, now),
         };
-        self.count(cell, &answer);
+        self.count(subject, &answer);
     }
 }
 
-fn request(name: &str, setting: Setting) -> Option<Request<'_>> {
-    let window = Window::from_millis(WINDOW_MS).ok()?;
+fn request(name: &str, setting: Setting, consistency: Consistency) -> Option<Request<'_>> {
+    let window = Window::from_millis(setting.window_ms).ok()?;
     let (workspace, namespace) = (Part::new("w").ok()?, Part::new("n").ok()?);
     let subject = Subject::new(workspace, namespace, Part::new(name).ok()?, window);
     let request = Request::new(subject, Limit::new(setting.limit), Cost::ONE);
-    Some(request.with_consistency(setting.consistency))
+    Some(request.with_consistency(consistency))
 }
