@@ -122,8 +122,24 @@ impl Ledger<'_> {
         self.claim_where(era, terms, now, (|_| true, |_: &Look, _| true))
     }
 
-    /// [`Ledger::claim_here`], if the cost may be taken on credit: `None` if not.
+    /// [`Ledger::claim_here`]; with a `part`, only if the cost may be taken on credit: otherwise it
+    /// moved.
     #[inline(always)]
+    pub(crate) fn claim_lent(
+        &self,
+        era: u64,
+        terms: Terms,
+        part: Option<u64>,
+        now: Now,
+    ) -> Verdict {
+        let lends = |look: &Look, seen| match part {
+            Some(part) => self.lends(look, seen, terms, part),
+            None => true,
+        };
+        self.claim_where(era, terms, now, (|_| true, lends))
+    }
+
+    /// [`Ledger::claim_here`], if the cost may be taken on credit: `None` if not.
     pub(crate) fn claim_on_credit(
         &self,
         era: u64,

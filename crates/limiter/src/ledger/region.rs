@@ -124,14 +124,10 @@ impl Ledger<'_> {
         if crate::planted::is(crate::planted::Planted::NoCredit) {
             return true;
         }
-        unrecorded.saturating_add(terms.cost.get()) <= credit_of(room, part, processes)
-    }
-
-    /// How many processes use the subject, or may.
-    #[inline]
-    pub(super) fn company(&self) -> u64 {
-        // ORDER: relaxed, as where it is set.
-        self.back.company.load(Ordering::Relaxed).max(1)
+        // Multiplied, not divided: a division takes as long as half of the rest.
+        let shares = part.saturating_mul(processes);
+        let taken = unrecorded.saturating_add(terms.cost.get()).saturating_mul(shares);
+        shares > 0 && taken <= room
     }
 
     /// So many processes use the subject, or may. Before that is known, nothing is lent.

@@ -32,6 +32,7 @@ enum Step {
 
 impl Table {
     /// Which part of the room may be taken on credit.
+    #[inline(always)]
     pub(crate) fn credit_part(&self) -> Option<u64> {
         self.regional.as_ref().map(|regional| regional.freshness.credit_part)
     }
@@ -52,6 +53,7 @@ impl Table {
     }
 
     /// Decides on credit, or claims what the region is to be asked for.
+    #[cold]
     pub(super) fn decide_bounded(&self, key: &Key, request: &Request<'_>, now: Now) -> Decision {
         for _ in 0..MOVES_MAX {
             let found = self.shard(key).find(key);

@@ -150,22 +150,27 @@ impl Table {
     #[inline]
     pub fn decide_or_refresh(&self, request: &Request<'_>, now: Now) -> Decision {
         let key = Key::of(&request.subject, &self.seed);
-        if self.is_bounded(request) {
-            return self.decide_bounded(&key, request, now);
-        }
+        let bounded = self.is_bounded(request);
         if let Some(spot) = self.shard(&key).find(&key)
             && self.is_warm(&spot, request, now)
         {
+            let terms = Terms::of(request);
+            let part = if bounded { self.credit_part() } else { None };
             // As in `decide`: this is the path of nearly every request.
-            match spot.ledger.claim_here(spot.era, Terms::of(request), now) {
+            match spot.ledger.claim_lent(spot.era, terms, part, now) {
                 Verdict::Held(claim, look) => {
                     return Decision::Answered(self.admit(&spot, request, (claim, &look), now));
                 }
-                Verdict::Denied(seen) => {
+                Verdict::Denied(seen) if !bounded || !seen.is_by_reservations(terms) => {
                     return Decision::Answered(self.deny(&spot, request, &seen, now));
                 }
-                Verdict::Moved => self.counters.mine().count(|all| &all.ledgers_moved),
+                // Nothing is lent, or others wait for the room.
+                _ if bounded => {}
+                _ => self.counters.mine().count(|all| &all.ledgers_moved),
             }
+        }
+        if bounded {
+            return self.decide_bounded(&key, request, now);
         }
         self.decide_or_refresh_anew(&key, request, now)
     }
