@@ -124,7 +124,7 @@ impl Ledger<'_> {
         if crate::planted::is(crate::planted::Planted::NoCredit) {
             return true;
         }
-        // Multiplied, not divided: a division takes as long as half of the rest.
+        // At most room / shares. A product says the same of whole numbers, and sooner.
         let shares = part.saturating_mul(processes);
         let taken = unrecorded.saturating_add(terms.cost.get()).saturating_mul(shares);
         shares > 0 && taken <= room

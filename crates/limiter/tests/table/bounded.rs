@@ -179,6 +179,25 @@ fn who_is_in_the_way_of_a_wait_waits_too() {
 }
 
 #[test]
+fn who_is_in_the_way_of_a_wait_waits_too_where_the_region_was_heard() {
+    let table = table();
+    granted(&table, &bounded("i", 10, 1));
+    hear(&table, &bounded("i", 10, 1), (1, 1));
+    let five = bounded("i", 10, 5);
+    let waits = asking(table.decide_or_refresh(&five, now(0)));
+    match table.decide_or_refresh(&five, now(0)) {
+        Decision::Refresh(Need { reason, .. }) => assert_eq!(reason, Reason::Reserved),
+        other => panic!("{other:?}"),
+    }
+    table.release(waits);
+    table.commit(asking(table.decide_or_refresh(&five, now(0))));
+    let Decision::Answered(denied) = table.decide_or_refresh(&five, now(0)) else {
+        panic!("nobody waits any more");
+    };
+    assert_eq!(denied.denial(), Some(Denial::Limit));
+}
+
+#[test]
 fn a_region_that_did_not_answer_is_not_asked_at_once() {
     let table = table();
     let one = bounded("i", 10, 1);
