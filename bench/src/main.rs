@@ -3,6 +3,7 @@
 //! Every bench is a subcommand; all print a table, or with `--json` one object per line in the
 //! shape of [`report::Line`].
 
+mod bounded;
 mod decide;
 mod figures;
 mod globe;
@@ -31,6 +32,8 @@ enum Bench {
     Decide(decide::Args),
     /// The region: what Redis does for an admission, decision time, overshoot.
     Region(region::Args),
+    /// A limit that holds in a burst: overshoot, what it costs, and a Redis that does not answer.
+    Bounded(bounded::Args),
     /// The globe: what a database does for ten regions, how late news come, overshoot.
     Globe(globe::Args),
     /// Fills one contestant in a fresh process and says what that took; `decide` starts it.
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().bench {
         Bench::Decide(args) => decide::main(&args),
         Bench::Region(args) => region::main(&args),
+        Bench::Bounded(args) => bounded::main(&args),
         Bench::Globe(args) => globe::main(&args),
         Bench::GlobeMemoryProbe(args) => globe::memory::probe(&args),
         Bench::MemoryProbe(args) => decide::memory::probe(&args),

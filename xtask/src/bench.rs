@@ -8,7 +8,7 @@ use crate::repo::Repo;
 use crate::setup;
 
 /// The benchmarks of `bench/`, by name.
-const NAMES: [&str; 3] = ["decide", "region", "globe"];
+const NAMES: [&str; 4] = ["decide", "region", "bounded", "globe"];
 
 /// `cargo xtask bench <name> [args]`.
 pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
@@ -27,7 +27,8 @@ pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
         setup::ensure(&[&setup::VALGRIND])?;
     }
     let other_redis = args.iter().any(|arg| arg.starts_with("--redis-server"));
-    if args.first().is_some_and(|name| name == "region") && !other_redis {
+    let shares = |name: &String| name == "region" || name == "bounded";
+    if args.first().is_some_and(shares) && !other_redis {
         setup::ensure(&[&setup::REDIS])?;
     }
     if args.first().is_some_and(|name| name == "globe") {

@@ -104,6 +104,11 @@ impl<'a> Ours<'a> {
                 let ticket = match table.decide_or_refresh(&look, world.now()) {
                     Decision::Refresh(need) => Some(need.subject),
                     Decision::Answered(_) => known,
+                    // Nothing is asked for when nothing is wanted.
+                    Decision::Ask(asking) => {
+                        table.release(asking);
+                        known
+                    }
                 };
                 let Some(ticket) = ticket else { return Ok(None) };
                 let heard_ms = world.ms.saturating_sub(world.unix_ms() % person.window_ms);

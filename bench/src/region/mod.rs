@@ -5,10 +5,10 @@ mod boundary;
 mod exhausted;
 mod hot;
 mod lab;
-mod ours;
+pub(crate) mod ours;
 mod overshoot;
-mod reference;
-mod time;
+pub(crate) mod reference;
+pub(crate) mod time;
 mod uniform;
 mod warm;
 
@@ -20,7 +20,8 @@ use clap::ValueEnum;
 use crate::Failure;
 use crate::figures::Figures;
 use crate::machine::Usage;
-use lab::Lab;
+pub(crate) use lab::{Lab, Work};
+pub(crate) use reference::Wire;
 
 /// Threads that speak with the region; what is offered comes from a third.
 const WORKERS: usize = 2;

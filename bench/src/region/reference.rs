@@ -10,6 +10,7 @@ mod wire;
 
 pub(crate) use closed::{Closed, run as run_closed};
 pub(crate) use node::Node;
+pub(crate) use wire::Wire;
 
 /// Workers of a process that replay admissions, each with a connection.
 const WORKERS: usize = 8;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tidegate::{Clock, Now};
 
 /// A multiple of all windows used here, in 2023.
-const START_UNIX_MS: u64 = 1_700_000_040_000;
+pub(crate) const START_UNIX_MS: u64 = 1_700_000_040_000;
 
 /// The monotonic clock.
 #[expect(clippy::disallowed_methods, reason = "a bench measures real time")]
@@ -35,6 +35,12 @@ impl Shifted {
     /// How long after that boundary it is.
     pub(crate) fn since_boundary(&self) -> Duration {
         Duration::from_millis(self.unix_ms - START_UNIX_MS) + self.start.elapsed()
+    }
+
+    /// Lets this thread sleep until so long after that boundary.
+    #[expect(clippy::disallowed_methods, reason = "a bench does harm at a moment of real time")]
+    pub(crate) fn block_until(&self, offset: Duration) {
+        std::thread::sleep(offset.saturating_sub(self.since_boundary()));
     }
 
     /// Sleeps until so long after that boundary.

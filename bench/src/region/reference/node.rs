@@ -113,6 +113,18 @@ impl Node {
     }
 }
 
+impl Node {
+    /// Hears of both windows of a subject if it has to, and spends nothing.
+    pub(crate) async fn hear(&self, subject: usize, terms: Terms) -> Option<u64> {
+        let now = self.shared.clock.now();
+        let sequence = now.unix_ms() / terms.window_ms;
+        for cell in [(subject, sequence), (subject, sequence - 1)] {
+            self.shared.ensure_fresh(cell, terms, now.monotonic_ms()).await;
+        }
+        None
+    }
+}
+
 impl Drop for Node {
     fn drop(&mut self) {
         self.workers.iter().for_each(AbortHandle::abort);

@@ -6,7 +6,7 @@ use tokio::net::TcpStream;
 use crate::Failure;
 
 /// One connection: commands are pushed, sent together, and answered in order.
-pub(super) struct Wire {
+pub(crate) struct Wire {
     stream: TcpStream,
     out: Vec<u8>,
     input: Vec<u8>,
@@ -15,7 +15,8 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) async fn connect(port: u16) -> Result<Self, Failure> {
+    /// Connects to a server on loopback.
+    pub(crate) async fn connect(port: u16) -> Result<Self, Failure> {
         let stream = TcpStream::connect(("127.0.0.1", port)).await?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, out: Vec::new(), input: Vec::new(), taken: 0 })
@@ -37,7 +38,7 @@ impl Wire {
     }
 
     /// One command, one round trip.
-    pub(super) async fn ask(&mut self, words: &[&str]) -> Result<Option<u64>, Failure> {
+    pub(crate) async fn ask(&mut self, words: &[&str]) -> Result<Option<u64>, Failure> {
         self.push(words);
         self.send().await?;
         self.answer().await
