@@ -150,10 +150,10 @@ impl Conversation {
     }
 
     /// Asks the region about these subjects and waits for the answer, but not for longer than
-    /// `until`.
-    pub(crate) async fn refresh(&self, needs: &[Need], until: Instant) -> Heard {
+    /// `until`; `again` if the request has looked before.
+    pub(crate) async fn refresh(&self, needs: &[Need], until: Instant, again: bool) -> Heard {
         let all = || needs.iter().map(|need| need.subject).collect();
-        let (waiter, outcome) = match self.shared.ask(needs) {
+        let (waiter, outcome) = match self.shared.ask(needs, again) {
             Ok(asked) => asked,
             Err(refused) => return refused.unwrap_or_else(|| Heard::But(all())),
         };
@@ -312,7 +312,7 @@ impl Shared {
     }
 
     /// Asks, or says what came of it at once; `None` if the region is not asked now.
-    fn ask(self: &Arc<Self>, needs: &[Need]) -> Result<Asked, Option<Heard>> {
+    fn ask(self: &Arc<Self>, needs: &[Need], again: bool) -> Result<Asked, Option<Heard>> {
         let now = self.clock.now();
         let (asked, work) = {
             let mut state = self.lock();
@@ -320,7 +320,12 @@ impl Shared {
                 // What other regions used counts from the first decision on.
                 globe.adopt_all(&self.table, needs.iter().map(|need| need.subject), now);
             }
-            let asked = match state.region.refresh(&self.table, needs, now) {
+            let region = &mut state.region;
+            let refresh = match again {
+                false => region.refresh(&self.table, needs, now),
+                true => region.refresh_again(&self.table, needs, now),
+            };
+            let asked = match refresh {
                 Refresh::Refused => Err(None),
                 Refresh::LookAgain => Err(Some(Heard::LookAgain)),
                 Refresh::Wait(waiter) => Ok(state.wait(waiter)),

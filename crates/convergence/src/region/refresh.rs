@@ -13,7 +13,19 @@ impl Region {
     /// shard; when several reads are under way already, together with what else is asked until one
     /// of them ends. The [crate](crate) begins with an example.
     pub fn refresh(&mut self, table: &Table, needs: &[Need], now: Now) -> Refresh {
-        let (at, waiter) = (At { table, now }, Waiter(self.next()));
+        self.refresh_for(At { table, now }, needs, false)
+    }
+
+    /// The same for a request that [looked again](Outcome::look_again). What it waited for has
+    /// ended, so whatever is under way now was sent after it came, and is shared by all who come
+    /// back together; otherwise the first of them would send a read, and all others would wait for
+    /// the one after that, over and over.
+    pub fn refresh_again(&mut self, table: &Table, needs: &[Need], now: Now) -> Refresh {
+        self.refresh_for(At { table, now }, needs, true)
+    }
+
+    fn refresh_for(&mut self, at: At<'_>, needs: &[Need], again: bool) -> Refresh {
+        let (table, waiter) = (at.table, Waiter(self.next()));
         let (mut left, mut unheard, mut shards) = (0, Vec::new(), BTreeSet::new());
         let mut look_again = false;
         for need in needs {
@@ -36,9 +48,10 @@ impl Region {
             let shard = self.shard_of(cells.current.digest());
             let open = self.state(shard).is_some_and(|state| state.refresh.may_admit(at.ms()));
             let entry = self.subjects.entry(need.subject).or_default();
-            let under_way = entry.ask.is_some() || entry.refresh.is_some();
-            if under_way && need.reason == Reason::Strict {
-                // It must not be content with what was asked before it came.
+            let strict = need.reason == Reason::Strict && !again;
+            if entry.ask.is_some() || entry.refresh.is_some() && strict {
+                // It must not be content with what was asked before it came; nor may it disturb
+                // what is asked for.
                 entry.later.push(waiter);
                 self.counts.refreshes_joined += 1;
             } else if under_way || entry.asked {

@@ -12,6 +12,7 @@ use super::*;
 use crate::memory::MemoryRegion;
 use crate::store::CellName;
 
+mod again;
 mod ask;
 mod endings;
 mod lines;

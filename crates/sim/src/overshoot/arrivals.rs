@@ -26,7 +26,7 @@ impl Setting {
 
     /// The sequence of that window.
     pub(super) const fn first_sequence(&self) -> u64 {
-        START_MS.next_multiple_of(self.window_ms) / self.window_ms
+        START_MS.div_ceil(self.window_ms)
     }
 }
 

@@ -76,7 +76,7 @@ pub(super) fn run(
     };
     for arrival in arrivals {
         fleet.pass_until(arrival.at_us);
-        fleet.ask(arrival.node, arrival.subject);
+        fleet.ask(arrival.node, arrival.subject, false);
         fleet.pump(arrival.node);
     }
     fleet.pass_until(fleet.now_us + END_US);
@@ -130,7 +130,7 @@ impl Fleet {
     }
 
     /// A request comes, or looks again.
-    fn ask(&mut self, node: usize, subject: usize) {
+    fn ask(&mut self, node: usize, subject: usize, again: bool) {
         let now = self.now();
         let (Some(name), Some(node)) = (self.names.get(subject), self.nodes.get_mut(node)) else {
             return;
@@ -138,15 +138,17 @@ impl Fleet {
         let Some(request) = request(name, self.setting, self.consistency) else { return };
         let answer = match node.table.decide_or_refresh(&request, now) {
             Decision::Answered(answer) => answer,
-            Decision::Refresh(need) => match node.region.refresh(&node.table, &[need], now) {
-                Refresh::Wait(waiter) => {
+            Decision::Refresh(need) => {
+                let refresh = match again {
+                    false => node.region.refresh(&node.table, &[need], now),
+                    true => node.region.refresh_again(&node.table, &[need], now),
+                };
+                if let Refresh::Wait(waiter) = refresh {
                     node.callers.insert(waiter, subject);
                     return;
                 }
-                Refresh::Refused | Refresh::LookAgain => {
-                    node.table.decide_refreshed(&request, false, now)
-                }
-            },
+                node.table.decide_refreshed(&request, false, now)
+            }
             Decision::Ask(asking) => match node.region.ask(&node.table, asking, now) {
                 Asked::Wait(waiter) => {
                     node.callers.insert(waiter, subject);
@@ -204,7 +206,7 @@ impl Fleet {
         let Some(node) = self.nodes.get_mut(at) else { return };
         let Some(subject) = node.callers.remove(&waiter) else { return };
         if outcome.look_again || outcome.granted == Some(Granted::No) {
-            return self.ask(at, subject);
+            return self.ask(at, subject, true);
         }
         let Some(name) = self.names.get(subject) else { return };
         let Some(request) = request(name, self.setting, self.consistency) else { return };

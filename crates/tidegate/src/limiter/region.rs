@@ -185,10 +185,10 @@ impl Limiter {
         now: Now,
     ) -> Answer {
         let until = region.deadline();
-        for _ in 0..LOOKS_MAX {
+        for look in 0..LOOKS_MAX {
             let heard = match undecided {
                 Decision::Answered(answer) => return answer,
-                Decision::Refresh(need) => region.refresh(&[need], until).await,
+                Decision::Refresh(need) => region.refresh(&[need], until, look > 0).await,
                 Decision::Ask(asking) => region.ask(asking, until).await,
             };
             match heard {
@@ -254,19 +254,15 @@ impl Limiter {
         now: Now,
     ) -> BatchAnswer {
         let until = region.deadline();
-        for _ in 0..LOOKS_MAX {
-            let mut asks = Vec::new();
+        for look in 0..LOOKS_MAX {
             let mut heard = match undecided {
                 BatchDecision::Answered(answer) => return answer,
-                BatchDecision::Refresh(needs) => region.refresh(&needs, until).await,
-                BatchDecision::Ask(asking) => {
-                    asks = asking.asks();
-                    region.ask(asking, until).await
-                }
+                BatchDecision::Refresh(needs) => region.refresh(&needs, until, look > 0).await,
+                BatchDecision::Ask(asking) => region.ask(asking, until).await,
             };
             if let Heard::Apart(needs) = heard {
                 // Nobody can grant all of it: it is decided on what is read.
-                heard = region.refresh(&needs, until).await;
+                heard = region.refresh(&needs, until, look > 0).await;
             }
             match heard {
                 Heard::But(unheard) => {
