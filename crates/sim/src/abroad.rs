@@ -125,7 +125,8 @@ impl Abroad {
             let name = (subject, sequence);
             side.foreign = side.foreign.max(self.foreign(name));
             let own = self.former.map_or(0, |own| self.count(name, own));
-            side.known = side.known.max(own.saturating_sub(side.mine));
+            let claimed = side.mine + side.pending;
+            side.known = side.known.max(own.saturating_sub(claimed));
         }
     }
 }

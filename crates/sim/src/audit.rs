@@ -71,7 +71,8 @@ impl World {
     fn is_clean(&self) -> bool {
         self.nodes.iter().all(|node| {
             node.process.as_ref().is_some_and(|process| {
-                !process.draining && process.region.is_clean() && process.callers.is_empty()
+                let waited = process.callers.is_empty() && process.claims.is_empty();
+                !process.draining && process.region.is_clean() && waited
             })
         })
     }
@@ -109,7 +110,7 @@ impl World {
                 for subject in 0..self.options.kinds.len() {
                     self.with_running(node, |world, process| {
                         let deadline_us = world.now_us + world.tuning.deadline_ms * 1_000;
-                        let asks = vec![Ask { subject, limit: PROBE_LIMIT, cost: 0 }];
+                        let asks = vec![Ask { limit: PROBE_LIMIT, ..Ask::look(subject) }];
                         let came = world.reading(process);
                         let caller = Caller::new(asks, false, came, deadline_us);
                         world.decide(process, caller, Stage::First);
@@ -137,10 +138,27 @@ impl World {
     /// is noticed by whoever asks for it.
     fn audit(&mut self, probed: bool) {
         for node in 0..self.nodes.len() {
-            self.with_running(node, |world, process| world.verify_all(process));
+            self.with_running(node, |world, process| {
+                world.verify_all(process);
+                world.check_unclaimed(process);
+            });
         }
         for home in 0..self.homes.len() {
             self.audit_home(home, probed);
+        }
+    }
+
+    /// Nothing is claimed any more, and every register holds what it should.
+    fn check_unclaimed(&mut self, process: &mut Process) {
+        let subjects: Vec<usize> = process.ghosts.keys().copied().collect();
+        for subject in subjects {
+            self.check_registers(process, subject);
+            let Some(ghost) = process.ghosts.get(&subject) else { continue };
+            let left = ghost.current.pending + ghost.previous.pending;
+            if left > 0 {
+                let number = process.number;
+                self.broken("claims", || format!("process {number} claims {left} of {subject}"));
+            }
         }
     }
 
@@ -164,7 +182,7 @@ impl World {
                 let held = self.held(home, name, part);
                 // Those who live can send it: they must have.
                 let owed = part.end.is_none() && !part.carried && !cell.is_over(now_ms);
-                if owed && held != part.amount || held > part.amount {
+                if owed && held < part.amount || part.surplus(held) > part.regranted {
                     let part = *part;
                     self.broken("convergence", || {
                         format!("the store holds {held} of {name:?}, {part:?}, probed {probed}")
@@ -214,7 +232,7 @@ impl World {
     fn check_view(&mut self, process: &mut Process, subject: usize, since_us: u64) {
         self.check_registers(process, subject);
         let (Some(ghost), home) = (process.ghosts.get(&subject), process.home) else { return };
-        let Home { store, truth } = self.homes.at(home);
+        let Home { store, truth, .. } = self.homes.at(home);
         // A new cell whose predecessor is known is not asked about for a while.
         let asked = |side: &Side| {
             side.asked_ms.is_some_and(|asked_ms| process.moment_us(asked_ms) >= since_us)
@@ -269,14 +287,18 @@ impl World {
         let cells: Vec<(Name, CellTruth)> =
             truth.cells.iter().map(|(name, cell)| (*name, cell.clone())).collect();
         for (name, cell) in cells {
-            let (total, most) =
-                (cell.total(), (cell.parts.len() as u64).saturating_mul(cell.limit));
+            let parts = cell.parts.iter().filter(|part| part.amount > 0).count() as u64;
+            let (total, most) = (cell.total(), parts.saturating_mul(cell.limit));
             if total > most {
                 self.broken("overshoot", || format!("{name:?} has {total}, at most {most}"));
             }
+            self.check_bounded(home, name, &cell);
             for part in &cell.parts {
                 let counting = self.counting(name);
                 let held = if counting { self.held(home, name, part) } else { part.applied };
+                if held > part.amount {
+                    self.explain_granted((name, held), part);
+                }
                 if held >= part.amount {
                     continue;
                 }
@@ -302,5 +324,35 @@ impl World {
                 }
             }
         }
+    }
+
+    /// What the store granted and nobody admitted was granted to a process that was killed.
+    fn explain_granted(&mut self, (name, held): (Name, u64), part: &Part) {
+        let (part, more) = (*part, held - part.amount);
+        if part.end == Some(End::Crashed) && more <= part.asked {
+            self.report.unanswered += more;
+        } else if more > part.regranted {
+            self.broken("inflation", || format!("{more} of {name:?} too much: {part:?}"));
+        }
+    }
+
+    /// INV-16: where every call is answered, what the bounded rule admitted is at most the limit
+    /// and what processes may admit unasked: an eighth of the room each, divided by how many they
+    /// know of. The first that comes knows of one, the next of two.
+    fn check_bounded(&mut self, home: usize, name: Name, cell: &CellTruth) {
+        let bounded = cell.total().saturating_sub(cell.loose);
+        if !self.is_calm() || bounded == 0 || cell.limit == 0 || cell.limit == u64::MAX {
+            return;
+        }
+        let nodes = (0..self.nodes.len()).filter(|node| self.home_of(*node) == home).count() as u64;
+        let credit: u64 = (1..=nodes).map(|nth| cell.limit / (8 * nth)).sum();
+        if bounded > cell.limit + credit {
+            let (total, limit) = (cell.total(), cell.limit);
+            self.broken("credit", || {
+                format!("{name:?} has {bounded} of {total} by the bounded rule, limit {limit}")
+            });
+        }
+        let share = bounded.saturating_mul(1_000) / cell.limit;
+        self.report.bounded_permille = self.report.bounded_permille.max(share);
     }
 }

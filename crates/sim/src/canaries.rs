@@ -10,7 +10,7 @@ use crate::world::World;
 pub const WITHIN: u64 = 10_000;
 
 /// Every mistake, and a seed that shows it.
-pub const CANARIES: [(Planted, u64); 30] = [
+pub const CANARIES: [(Planted, u64); 36] = [
     (Planted::MaxMerge, 1),
     (Planted::Increments, 0),
     (Planted::EchoTotal, 0),
@@ -41,6 +41,12 @@ pub const CANARIES: [(Planted, u64); 30] = [
     (Planted::CursorUnchecked, 254),
     (Planted::Overwrite, 6),
     (Planted::NoRepost, 1),
+    (Planted::NoGuard, 0),
+    (Planted::SameOperation, 0),
+    (Planted::ForgetUnheard, 0),
+    (Planted::EndedAskIgnored, 0),
+    (Planted::AnyToken, 0),
+    (Planted::NoCredit, 0),
 ];
 
 /// The mistake of that name.

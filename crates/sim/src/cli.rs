@@ -10,7 +10,7 @@ pub(crate) const HELP: &str = "\
 cargo xtask sim [--seeds N] [--from K]     run N seeds (1000), from K (0) on; one in 100 twice
 cargo xtask sim --seed K [--trace]         run one seed, and print what it expands into
     [--regions N] [--nodes N] [--subjects N] [--requests N] [--ms N] [--batches PERCENT]
-    [--faults A,B|none]
+    [--bounded PERCENT] [--faults A,B|none]
                                            the same with a smaller fleet, as a failure prints it
     [--planted NAME]                       with a mistake
     [--outside]                            judged only by what can be seen from outside
@@ -50,7 +50,7 @@ pub(crate) struct Plan {
 }
 
 /// Options that cut a run down.
-const NUMBERS: [&str; 6] = ["regions", "nodes", "subjects", "requests", "ms", "batches"];
+const NUMBERS: [&str; 7] = ["regions", "nodes", "subjects", "requests", "ms", "batches", "bounded"];
 
 impl Plan {
     pub(crate) fn parse(args: &[String]) -> Result<Self, String> {
@@ -128,6 +128,7 @@ impl Plan {
         options.requests = number("requests").unwrap_or(options.requests);
         options.safety_ms = number("ms").unwrap_or(options.safety_ms).max(100);
         options.batch_percent = number("batches").unwrap_or(options.batch_percent);
+        options.bounded_percent = number("bounded").unwrap_or(options.bounded_percent);
         options.faults = self.faults.unwrap_or(options.faults);
         options.excuses = self.excuses;
         options.inside = self.inside;
@@ -157,6 +158,33 @@ pub(crate) struct Total {
     trims: u64,
     settled_ms: u64,
     unheeded: u64,
+    bounded: Bounded,
+}
+
+/// What became of bounded requests.
+#[derive(Debug, Default)]
+struct Bounded {
+    seeds: u64,
+    asks: u64,
+    declined: u64,
+    unheard: u64,
+    reserved: u64,
+    unanswered: u64,
+    regranted: u64,
+    worst_permille: u64,
+}
+
+impl Bounded {
+    fn add(&mut self, report: &Report) {
+        self.seeds += u64::from(report.asks > 0);
+        self.asks += report.asks;
+        self.declined += report.declined;
+        self.unheard += report.unheard;
+        self.reserved += report.reserved;
+        self.unanswered += report.unanswered;
+        self.regranted += report.regranted;
+        self.worst_permille = self.worst_permille.max(report.bounded_permille);
+    }
 }
 
 impl Total {
@@ -174,6 +202,7 @@ impl Total {
         self.published += report.published;
         self.trims += report.trims;
         self.unheeded += report.unheeded;
+        self.bounded.add(report);
         self.settled_ms = self.settled_ms.max(report.settled_ms);
     }
 }
@@ -186,6 +215,17 @@ impl fmt::Display for Total {
         writeln!(f, "{global} with several regions: {published} rows published, {trims} trims")?;
         writeln!(f, "{} admissions before a new window had heard of others", self.unheeded)?;
         writeln!(f, "regions knew of each other within {settled_ms} ms after faults")?;
+        let Bounded { seeds, asks, declined, unheard, .. } = self.bounded;
+        writeln!(f, "{seeds} with asks: {asks}, {declined} declined, {unheard} callers unheard")?;
+        let Bounded { reserved, unanswered, regranted, worst_permille, .. } = self.bounded;
+        writeln!(
+            f,
+            "{reserved} denied by reservations, worst bounded cell {worst_permille} permille"
+        )?;
+        writeln!(
+            f,
+            "granted and nobody answered: {unanswered}; granted after a refusal: {regranted}"
+        )?;
         writeln!(f, "faults: {:?}", self.faults)?;
         writeln!(f, "cost lost, by cause: {:?}", self.lost)
     }

@@ -1,10 +1,9 @@
 //! What a process does between its table and the network: the driver of the state machine.
 
-use tidegate_convergence::{CallId, Effect, Outcome, ShardCall, StoreError, Waiter};
-use tidegate_limiter::planted::{self, Planted};
+use tidegate_convergence::{CallId, Effect, Record, ShardCall, ShardReply, StoreError};
 
-use crate::decide::Stage;
-use crate::node::{Call, Process, number_of};
+use crate::grants::owner_of;
+use crate::node::{Call, Process};
 use crate::options::Fault;
 use crate::world::{Answer, Event, World};
 
@@ -21,7 +20,7 @@ impl World {
             }
             for effect in std::mem::take(&mut process.effects) {
                 match effect {
-                    Effect::Wake { waiter, outcome } => self.wake(process, waiter, outcome),
+                    Effect::Wake { waiter, outcome } => self.tell(process, waiter, outcome),
                     Effect::Reincarnate => self.reincarnate(process),
                     Effect::Call { .. } => {}
                 }
@@ -43,27 +42,39 @@ impl World {
     }
 
     /// Sends the calls that are to be made; the rest is left for later. At once, because they say
-    /// how things stand now.
+    /// how things stand now; and in order, because who is told that it stood in line in vain may
+    /// have made room for the next.
     pub(crate) fn flush(&mut self, process: &mut Process) -> Vec<CallId> {
-        self.touch(process);
-        process.region.take_effects(&mut process.effects);
-        let (mut rest, mut sent) = (Vec::new(), Vec::new());
-        for effect in std::mem::take(&mut process.effects) {
-            if let Effect::Call { id, call, timeout_ms } = effect {
-                self.send(process, id, call, timeout_ms);
-                sent.push(id);
-            } else {
-                rest.push(effect);
+        let (mut effects, mut sent) = (Vec::new(), Vec::new());
+        process.region.take_effects(&mut effects);
+        for effect in effects {
+            match effect {
+                Effect::Call { id, call, timeout_ms } => {
+                    self.send(process, id, call, timeout_ms);
+                    sent.push(id);
+                }
+                Effect::Wake { waiter, outcome } => {
+                    if let Some(how) = outcome.granted {
+                        self.heed(process, waiter, how);
+                    }
+                    process.effects.push(Effect::Wake { waiter, outcome });
+                }
+                Effect::Reincarnate => process.effects.push(effect),
             }
         }
-        process.effects = rest;
+        self.touch(process);
         sent
     }
 
     /// Nobody else has this process's identity. A clock that steps back leads it to cells that it
     /// has been in before, and it must not take its own old totals for another's.
+    /// Unless a replica granted what had been refused: it then holds more than was admitted.
     fn reincarnate(&mut self, process: &Process) {
         let number = process.number;
+        if self.report.regranted > 0 {
+            self.given_up = true;
+            return;
+        }
         self.broken("identity", || format!("process {number} met itself"));
     }
 
@@ -72,9 +83,14 @@ impl World {
         let awaited = timeout_ms == self.tuning.deadline_ms && !call.records.is_empty();
         let sent_ms = self.reading(process).monotonic_ms;
         let (mut about, mut acked) = (Vec::new(), Vec::new());
-        for record in &call.records {
+        let asked = call.ask.iter().flat_map(|ask| &ask.cells);
+        let asked = asked.map(|cell| (&cell.record, Some(cell)));
+        for (record, cell) in call.records.iter().map(|record| (record, None)).chain(asked) {
             let subject = self.digests.get(&record.subject).copied().unwrap_or(usize::MAX);
-            self.check_record(process, subject, record);
+            match cell {
+                Some(cell) => self.check_ask_cell(process, subject, cell),
+                None => self.check_record(process, subject, record),
+            }
             let ghost = process.ghosts.get(&subject);
             let era = ghost.map_or(0, |ghost| ghost.era);
             let place = ghost.map_or((0, 0), |ghost| (ghost.turn, ghost.sequence));
@@ -85,12 +101,16 @@ impl World {
             }
         }
         let (node, number) = (process.node, process.number);
-        let records = call.records.len();
-        self.note(&[4, number.into(), records as u64], || {
+        let together = match &call.ask {
+            Some(ask) => self.take_claims(process, id, ask),
+            None => Vec::new(),
+        };
+        self.note(&[4, number.into(), about.len() as u64], || {
             let totals: Vec<_> = call.records.iter().map(|r| (r.total, r.previous_total)).collect();
-            format!("process {number} calls {id:?} awaited {awaited}: {about:?} {totals:?}")
+            let ask = call.ask.as_ref();
+            format!("process {number} calls {id:?} awaited {awaited}: {about:?} {totals:?} {ask:?}")
         });
-        let call = Call { call, sent_ms, awaited, about, acked };
+        let call = Call { call, sent_ms, awaited, about, acked, together };
         process.calls.insert(id, call.clone());
         self.check_calls(process);
         let timeout = Event::Timeout { node, number, id };
@@ -101,12 +121,22 @@ impl World {
     /// A call crosses the network, once, twice or not at all.
     fn travel(&mut self, node: usize, number: u32, id: CallId, call: Call) {
         let twice = self.strikes(Fault::Duplicate, self.duplicate_permille);
-        for _ in 0..1 + u32::from(twice) {
-            if let Some(at_us) = self.arrival(node, 0) {
+        for copy in 0..1 + u32::from(twice) {
+            if let Some(mut at_us) = self.arrival(node, 0) {
+                if copy > 0 {
+                    at_us += self.after_us(&call);
+                }
                 let call = Box::new(call.clone());
                 self.queue.push(at_us, Event::ToStore { node, number, id, call, delayed: false });
             }
         }
+    }
+
+    /// How much later the second copy of a message comes. That of an ask often comes when much has
+    /// happened since.
+    fn after_us(&mut self, call: &Call) -> u64 {
+        let late = call.call.ask.is_some() && self.consistency.percent(50);
+        if late { self.consistency.skewed(5_000, 5_000_000) } else { 0 }
     }
 
     /// Whether something befalls a message.
@@ -189,32 +219,42 @@ impl World {
         }
         self.report.calls += 1;
         let now_ms = self.now_ms();
-        for (at, record) in call.call.records.iter().enumerate() {
+        let asked = call.call.ask.iter().flat_map(|ask| &ask.cells).map(|cell| &cell.record);
+        for (at, record) in call.call.records.iter().chain(asked).enumerate() {
             if refused != Some(at) {
                 self.apply(home, record, now_ms);
             }
         }
         let said = self.homes.at_mut(home).store.call(&call, refused, now_ms);
-        self.check_store(home, &call.call, &said.honest);
-        self.note(&[5, number.into(), said.reply.replies.len() as u64], || {
-            format!("the store answers {id:?} of process {number}: {:?}", said.reply.replies)
+        self.check_store(which, &call.call, &said.honest);
+        self.note(&[5, number.into(), call.about.len() as u64], || {
+            let ShardReply { replies, asked, .. } = &said.reply;
+            format!("the store answers {id:?} of process {number}: {replies:?} {asked:?}")
         });
         self.answer(which, Answer { said: Ok(said.reply), honest: Some(said.honest) });
+        if let Some(ask) = &call.call.ask {
+            self.strike_asked((node, number), (home, call.call.shard), ask);
+        }
     }
 
     /// Notes what the store is about to record.
-    fn apply(&mut self, home: usize, record: &tidegate_convergence::Record, now_ms: u64) {
+    fn apply(&mut self, home: usize, record: &Record, now_ms: u64) {
         let Some(subject) = self.digests.get(&record.subject).copied() else { return };
-        let owner = (number_of(record.component.incarnation), record.component.life);
-        let window_ms = self.specs.get(subject).map_or(0, |spec| spec.window_ms);
-        let [.., last] = *record.subject.as_bytes();
-        // Reckoned apart: three windows, and up to an eighth of one by the subject.
-        let life_ms = 3 * window_ms + window_ms * u64::from(last) / 2_048;
-        let times = (now_ms, life_ms);
+        let (owner, times) = (owner_of(record), (now_ms, self.life_ms(record)));
         let truth = &mut self.homes.at_mut(home).truth;
         truth.apply((subject, record.sequence), owner, record.total, times);
         let previous = (subject, record.sequence.saturating_sub(1));
         truth.apply(previous, owner, record.previous_total, times);
+    }
+
+    /// How long a store keeps a cell. Reckoned apart: three windows, and up to an eighth of one by
+    /// the subject.
+    pub(crate) fn life_ms(&self, record: &Record) -> u64 {
+        let subject = self.digests.get(&record.subject);
+        let spec = subject.and_then(|subject| self.specs.get(*subject));
+        let window_ms = spec.map_or(0, |spec| spec.window_ms);
+        let [.., last] = *record.subject.as_bytes();
+        3 * window_ms + window_ms * u64::from(last) / 2_048
     }
 
     fn answer(&mut self, (node, number, id): Which, answer: Answer) {
@@ -238,12 +278,13 @@ impl World {
             world.report.events += 1;
             world.note(&[6, number.into()], || format!("process {number} hears of {id:?}"));
             world.forget_reads(process, &call);
-            match &answer.honest {
-                Some(honest) => world.hear(process, &call, honest),
-                None => world.hear_nothing(process, &call),
+            world.land_ask(process, &call, answer.honest.as_ref());
+            if let Some(honest) = &answer.honest {
+                world.hear(process, &call, honest);
             }
             let now = world.reading(process).into();
             process.region.replied(&process.table, id, answer.said, now);
+            world.flush(process);
             for (subject, ..) in &call.about {
                 world.check_registers(process, *subject);
             }
@@ -254,20 +295,10 @@ impl World {
         });
     }
 
-    fn forget_reads(&mut self, process: &mut Process, call: &Call) {
+    pub(crate) fn forget_reads(&mut self, process: &mut Process, call: &Call) {
         if call.awaited {
             for (subject, era, _) in &call.about {
                 process.reads.remove(&(*subject, *era));
-            }
-        }
-    }
-
-    /// A read failed: for a while the region is not asked again.
-    fn hear_nothing(&self, process: &mut Process, call: &Call) {
-        let retry_ms = self.reading(process).monotonic_ms + self.tuning.retry_ms;
-        for (subject, era, _) in call.about.iter().filter(|_| call.awaited) {
-            if let Some(ghost) = process.ghosts.get_mut(subject).filter(|g| g.era == *era) {
-                ghost.retry_ms = ghost.retry_ms.max(retry_ms);
             }
         }
     }
@@ -279,7 +310,7 @@ impl World {
             world.report.events += 1;
             world.note(&[7, number.into()], || format!("process {number} gives {id:?} up"));
             world.forget_reads(process, &call);
-            world.hear_nothing(process, &call);
+            world.land_ask(process, &call, None);
             let now = world.reading(process).into();
             process.region.replied(&process.table, id, Err(StoreError::Timeout), now);
             world.pump(process);
@@ -331,40 +362,6 @@ impl World {
             abroad.draining = true;
             abroad.globe.drain(&process.table, now);
             self.pump_abroad(process);
-        }
-    }
-
-    /// A caller does not wait longer.
-    pub(crate) fn deadline(&mut self, node: usize, number: u32, waiter: Waiter, leaves: bool) {
-        self.with_process(node, number, |world, process| {
-            let Some(caller) = process.callers.remove(&waiter) else { return };
-            world.report.events += 1;
-            let now = world.reading(process).into();
-            process.region.leave(&process.table, waiter, now);
-            if planted::is(Planted::CancelledFlight) {
-                for id in &caller.leads {
-                    if let Some(call) = process.calls.remove(id) {
-                        world.forget_reads(process, &call);
-                    }
-                }
-            }
-            if leaves {
-                world.report.count(Fault::Leave);
-                world.give_back(process, &caller);
-            } else {
-                world.decide(process, caller, Stage::Last(None));
-            }
-            world.pump(process);
-        });
-    }
-
-    /// A caller's wait is over.
-    fn wake(&mut self, process: &mut Process, waiter: Waiter, outcome: Outcome) {
-        let Some(caller) = process.callers.remove(&waiter) else { return };
-        if outcome.look_again {
-            self.decide(process, caller, Stage::Again);
-        } else {
-            self.decide(process, caller, Stage::Last(Some(outcome.unheard)));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What goes wrong, and when.
 
-use tidegate_convergence::Shard;
+use tidegate_convergence::{CellName, Shard};
 
 use crate::node::Process;
 use crate::options::Fault;
@@ -288,7 +288,7 @@ impl World {
     }
 
     /// A process is killed, and what the store does not have of it is gone.
-    fn crash(&mut self, node: usize) {
+    pub(crate) fn crash(&mut self, node: usize) {
         let process = self.nodes.get_mut(node).and_then(|node| node.process.take());
         let Some(mut process) = process else { return };
         self.verify_all(&mut process);
@@ -345,6 +345,10 @@ impl World {
             self.check_last_words(process);
         }
         self.note(&[3], || format!("process {number} is drained"));
+        if !process.claims.is_empty() {
+            let left = process.claims.len();
+            self.broken("drain", || format!("process {number} ended, {left} have claims"));
+        }
         for (subject, ghost) in &process.ghosts {
             let owner = (number, ghost.life);
             let sides = [(ghost.sequence, &ghost.current), (ghost.sequence - 1, &ghost.previous)];
@@ -377,22 +381,23 @@ impl World {
         match trouble {
             Trouble::Flush { home, shard } => {
                 self.report.count(Fault::Flush);
-                let Home { store, truth } = self.homes.at_mut(home);
+                let Home { store, truth, .. } = self.homes.at_mut(home);
                 store.memory.flush(shard);
                 truth.lose(of(shard), false);
                 self.allow_losses((home, shard), 1);
             }
             Trouble::Snapshot { home, shard } => {
-                let Home { store, truth } = self.homes.at_mut(home);
+                let Home { store, truth, .. } = self.homes.at_mut(home);
                 let held = truth.cells.iter().map(|(name, cell)| (*name, cell.expires_ms));
                 let copy = (store.memory.clone(), held.collect());
                 store.replicas.insert(shard, copy);
             }
             Trouble::Failover { home, shard } => {
-                let Home { store, truth } = self.homes.at_mut(home);
+                let Home { store, truth, answered } = self.homes.at_mut(home);
                 let Some((replica, expiries)) = store.replicas.remove(&shard) else { return };
                 self.report.count(Fault::Failover);
                 store.memory.fail_over(shard, &replica);
+                answered.failovers += 1;
                 truth.lose(of(shard), false);
                 for (name, expires_ms) in expiries.into_iter().filter(|(name, _)| of(shard)(*name))
                 {
@@ -421,9 +426,14 @@ impl World {
     /// The store loses one cell.
     fn evict(&mut self, home: usize) {
         let names: Vec<_> = self.homes.at(home).store.memory.names().collect();
-        let Some(name) = self.faults.of(&names) else { return };
+        if let Some(name) = self.faults.of(&names) {
+            self.evict_cell(home, name);
+        }
+    }
+
+    pub(crate) fn evict_cell(&mut self, home: usize, name: CellName) {
         self.report.count(Fault::Evict);
-        let Home { store, truth } = self.homes.at_mut(home);
+        let Home { store, truth, .. } = self.homes.at_mut(home);
         store.memory.evict(name);
         let Some(subject) = self.digests.get(&name.subject).copied() else { return };
         truth.lose(|lost| lost == (subject, name.sequence), true);

@@ -8,6 +8,8 @@
 pub(crate) struct Side {
     /// What this component admitted.
     pub(crate) mine: u64,
+    /// What of it is claimed beside that, until the region grants it.
+    pub(crate) pending: u64,
     /// What it was told of the others.
     pub(crate) known: u64,
     /// What it was told that other regions published.
@@ -45,10 +47,10 @@ pub(crate) struct Ghost {
     pub(crate) previous: Side,
     strict_until_ms: u64,
     strict_limit: u64,
-    /// After a read that failed: until when the region is not asked again.
-    pub(crate) retry_ms: u64,
     /// What other regions publish of it is told to the table at once.
     pub(crate) adopted: bool,
+    /// How many processes use it, as far as it was told; 0 if it was not.
+    pub(crate) company: u32,
 }
 
 /// A reading of both clocks.
@@ -76,8 +78,8 @@ impl Ghost {
             previous: Side::default(),
             strict_until_ms: 0,
             strict_limit: 0,
-            retry_ms: 0,
             adopted: false,
+            company: 0,
         }
     }
 
@@ -144,6 +146,36 @@ impl Ghost {
     /// What the sliding window holds, as far as the process was told.
     pub(crate) fn used(&self, elapsed_ms: u64) -> u64 {
         self.current.view() + weigh(self.previous.view(), self.window_ms, elapsed_ms)
+    }
+
+    /// The same with what is claimed.
+    pub(crate) fn held(&self, elapsed_ms: u64) -> u64 {
+        let previous = self.previous.view() + self.previous.pending;
+        let current = self.current.view() + self.current.pending;
+        current + weigh(previous, self.window_ms, elapsed_ms)
+    }
+
+    /// Whether this much more may be admitted unasked: what the store has not recorded is at most
+    /// an eighth of the room, shared by all. `earlier` is taken by the same batch.
+    pub(crate) fn lends(&self, (cost, limit): (u64, u64), earlier: u64, elapsed_ms: u64) -> bool {
+        let Side { mine, pending, acked, .. } = self.current;
+        let unrecorded = (mine + pending + earlier).saturating_sub(acked) + cost;
+        let room = limit.saturating_sub(self.held(elapsed_ms));
+        let share = room.checked_div(8 * u64::from(self.company)).unwrap_or(0);
+        unrecorded <= share
+    }
+
+    /// The cell of a turn, under whatever name, if it still counts.
+    pub(crate) fn side_of(&mut self, era: u64, turn: u64) -> Option<(u64, &mut Side)> {
+        if era != self.era {
+            None
+        } else if turn == self.turn {
+            Some((self.sequence, &mut self.current))
+        } else if turn + 1 == self.turn {
+            Some((self.sequence.saturating_sub(1), &mut self.previous))
+        } else {
+            None
+        }
     }
 
     /// The side that a question of this era was about, if it still counts under the same name.

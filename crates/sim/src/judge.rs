@@ -1,29 +1,33 @@
 //! Whether a request was decided rightly.
 
-use tidegate_limiter::{Answer, Denial, Source};
+use tidegate_limiter::{Answer, AskedFor, Consistency, Denial, Source};
 
 use crate::decide::Concluded;
 use crate::ghost::{Ghost, Reading, weigh};
 use crate::node::{Ask, Caller, Process};
 use crate::options::Fault;
+use crate::wait::LATE_US;
 use crate::world::World;
 
 impl World {
     /// What the verdict should have been, item by item.
     pub(crate) fn judge(&mut self, process: &mut Process, caller: &Caller, c: &Concluded) {
-        let mut all = true;
+        let (mut all, mut waits) = (true, true);
         for (at, (ask, answer)) in caller.asks.iter().zip(&c.answers).enumerate() {
             let earlier = earlier(caller, c, at);
             if answer.denial() == Some(Denial::Memory) {
-                all = false;
+                (all, waits) = (false, false);
                 self.check_refused(process);
                 continue;
             }
             let Some(ghost) = process.ghosts.get_mut(&ask.subject) else { continue };
             let elapsed_ms = ghost.place(c.reading, &mut Vec::new());
-            let (ghost, used) = (ghost.clone(), ghost.used(elapsed_ms) + earlier);
+            let (ghost, used) = (ghost.clone(), ghost.held(elapsed_ms) + earlier);
             let fits = ask.limit > 0 && used + ask.cost <= ask.limit;
             all &= fits;
+            let settled = ghost.used(elapsed_ms) + earlier;
+            let reserved = !fits && ask.limit > 0 && settled + ask.cost <= ask.limit;
+            waits &= fits || ask.bounded && reserved;
             if fits != answer.admitted() {
                 let oracle = if fits { "arithmetic" } else { "knowledge" };
                 let (number, ask) = (process.number, *ask);
@@ -31,7 +35,11 @@ impl World {
                     format!("process {number} knows of {used}, and admits {}: {ask:?}", !fits)
                 });
             }
-            if !fits {
+            if reserved != (answer.denial() == Some(Denial::Reserved)) {
+                let said = answer.denial();
+                self.broken("arithmetic", || format!("{said:?}, in truth reserved: {reserved}"));
+            }
+            if !fits && !reserved {
                 self.check_denial(process, &ghost, (*ask, earlier), elapsed_ms);
             }
             let remaining = ask.limit.saturating_sub(used + ask.cost);
@@ -40,6 +48,16 @@ impl World {
                 self.broken("arithmetic", || format!("{said} remaining instead of {remaining}"));
             }
             self.check_asked(process, &ghost, (*ask, answer), (c, elapsed_ms));
+            self.check_lent(process, &ghost, (*ask, answer), (c, elapsed_ms, earlier));
+        }
+        // INV-25: who is denied only because others wait, waits too. A batch that was read first is
+        // decided on what is known then.
+        let read = caller.batch && c.last;
+        if waits && !all && !c.in_vain && !read {
+            let (number, asks) = (process.number, caller.asks.clone());
+            self.broken("false denial", || {
+                format!("process {number} denies {asks:?} for what others wait for")
+            });
         }
         if all != c.admitted {
             let admitted = c.admitted;
@@ -86,6 +104,83 @@ impl World {
         if answer.age_ms() < least_ms && !jumped {
             let said_ms = answer.age_ms();
             self.broken("age", || format!("{said_ms} ms old, in truth {least_ms} ms"));
+        }
+    }
+
+    /// What is said to be admitted by the bounded rule, and was not granted, was lent: the view
+    /// was warm, and what the store has not recorded is within the credit.
+    fn check_lent(
+        &mut self,
+        process: &Process,
+        ghost: &Ghost,
+        (ask, answer): (Ask, &Answer),
+        (c, elapsed_ms, earlier): (&Concluded, u64, u64),
+    ) {
+        if !ask.bounded || !c.admitted || answer.degraded() {
+            return;
+        }
+        let now_ms = c.reading.monotonic_ms;
+        let terms = (ask.cost, ask.limit);
+        let fresh = ghost.is_fresh(terms, elapsed_ms, self.tuning.freshness.fresh_ms, now_ms);
+        let jumps = self.options.excuses && self.options.faults.has(Fault::Step);
+        let warm = (fresh || jumps) && !ghost.is_strict(ask.limit, now_ms);
+        if !warm || !ghost.lends(terms, earlier, elapsed_ms) {
+            let (number, company) = (process.number, ghost.company);
+            let (held, side) = (ghost.held(elapsed_ms), ghost.current.clone());
+            self.broken("credit", || {
+                format!(
+                    "process {number} admits {ask:?} unasked: warm {warm}, {company} processes, \
+                     {held} held, {side:?}"
+                )
+            });
+        }
+    }
+
+    /// What was claimed is admitted: the answer says by whom, and what is left.
+    pub(crate) fn judge_asked(&mut self, process: &mut Process, caller: &Caller, c: &Concluded) {
+        let unheard = c.granted == Some(AskedFor::Unheard);
+        for (ask, answer) in caller.asks.iter().zip(&c.answers) {
+            let optimistic = answer.consistency() == Consistency::Bounded && unheard;
+            if !answer.admitted() || answer.degraded() != unheard || optimistic {
+                let (ask, answer) = (*ask, *answer);
+                self.broken("degraded", || format!("{ask:?} was unheard {unheard}: {answer:?}"));
+            }
+            let Some(ghost) = process.ghosts.get_mut(&ask.subject) else { continue };
+            let elapsed_ms = ghost.place(c.reading, &mut Vec::new());
+            let ghost = ghost.clone();
+            let used = ghost.held(elapsed_ms).saturating_sub(ask.cost) + ask.cost;
+            let (left, said) = (ask.limit.saturating_sub(used), answer.remaining());
+            if !caller.batch && said != left {
+                self.broken("arithmetic", || {
+                    format!("{said} remaining of {ask:?} instead of {left}: {ghost:?}")
+                });
+            }
+            self.check_asked(process, &ghost, (*ask, answer), (c, elapsed_ms));
+            let total = self.world_total((ask.subject, ghost.sequence));
+            let share = total.saturating_mul(1_000) / ask.limit.max(1);
+            self.report.worst_permille = self.report.worst_permille.max(share);
+        }
+    }
+
+    /// INV-17: nobody waits for longer than it said, unless everything stands still.
+    pub(crate) fn check_deadline(&mut self, process: &Process, caller: &Caller) {
+        let (number, faults) = (process.number, self.options.faults);
+        let late_us = self.now_us.saturating_sub(caller.deadline_us);
+        if late_us > LATE_US && !faults.has(Fault::Pause) && !faults.has(Fault::Behead) {
+            self.broken("deadline", || format!("process {number} answers {late_us} us late"));
+        }
+    }
+
+    /// What the region refused, the view that it brought denies: unless time has passed.
+    pub(crate) fn check_refused_twice(&mut self, process: &Process, caller: &Caller, fits: bool) {
+        let (Some(turn), [ask]) = (caller.refused, caller.asks.as_slice()) else { return };
+        let timeless = self.options.late_readings && !self.options.faults.has(Fault::Step);
+        // Who was granted too much takes it for its own, until it takes another name.
+        let timeless = timeless && self.report.regranted == 0;
+        let ghost = process.ghosts.get(&ask.subject).filter(|ghost| ghost.turn == turn);
+        if fits && timeless && ghost.is_some() {
+            let (number, ask) = (process.number, *ask);
+            self.broken("refusal", || format!("process {number} would admit {ask:?} again"));
         }
     }
 

@@ -10,10 +10,13 @@
 //! 1. [`Options`]: what a seed expands into.
 //! 2. [`World`]: the events. Traffic and faults, then everything is mended, then an audit.
 //! 3. `ghost`, `truth`: what should be, reckoned apart from the production code.
-//! 4. `abroad`: what a process says to other regions and hears of them.
-//! 5. `oracles`, `audit`: the comparison, after every event and at the end.
+//! 4. `asking`, `grants`: what is claimed until the region grants it.
+//! 5. `abroad`: what a process says to other regions and hears of them.
+//! 6. `oracles`, `audit`: the comparison, after every event and at the end.
 
 mod abroad;
+mod arrive;
+mod asking;
 mod audit;
 #[cfg(feature = "planted")]
 pub mod canaries;
@@ -22,6 +25,7 @@ mod decide;
 mod drive;
 mod faults;
 mod ghost;
+mod grants;
 mod judge;
 mod node;
 mod options;
@@ -30,9 +34,12 @@ mod overshoot;
 mod plant;
 mod queue;
 mod report;
+mod seat;
 mod shrink;
 mod store;
+mod strike;
 mod truth;
+mod wait;
 mod world;
 
 pub use chance::Chance;

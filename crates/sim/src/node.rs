@@ -8,6 +8,7 @@ use tidegate_convergence::{CallId, Effect, Region, Shard, ShardCall, Tuning, Wai
 use tidegate_limiter::{Now, Options as TableOptions, Seed, Table, Ticket, Wake};
 
 use crate::abroad::Abroad;
+use crate::asking::Claims;
 use crate::chance::mix;
 use crate::ghost::{Ghost, Reading};
 use crate::options::Options;
@@ -38,6 +39,15 @@ pub(crate) struct Ask {
     pub(crate) subject: usize,
     pub(crate) limit: u64,
     pub(crate) cost: u64,
+    /// Of bounded consistency.
+    pub(crate) bounded: bool,
+}
+
+impl Ask {
+    /// One that takes nothing.
+    pub(crate) const fn look(subject: usize) -> Self {
+        Self { subject, limit: 1, cost: 0, bounded: false }
+    }
 }
 
 /// A caller that waits for the region.
@@ -54,12 +64,19 @@ pub(crate) struct Caller {
     pub(crate) leads: Vec<CallId>,
     /// What a planted mistake has taken for it.
     pub(crate) taken: bool,
+    /// It waits for what it has claimed.
+    pub(crate) claims: bool,
+    /// How often it was looked at.
+    pub(crate) looks: u32,
+    /// The region refused it, in this turn.
+    pub(crate) refused: Option<u64>,
 }
 
 impl Caller {
     pub(crate) fn new(asks: Vec<Ask>, batch: bool, came: Reading, deadline_us: u64) -> Self {
-        let (needs, leads) = (Vec::new(), Vec::new());
-        Self { asks, batch, came, deadline_us, needs, leads, taken: false }
+        let (needs, leads, taken) = (Vec::new(), Vec::new(), false);
+        let (claims, looks, refused) = (false, 0, None);
+        Self { asks, batch, came, deadline_us, needs, leads, taken, claims, looks, refused }
     }
 }
 
@@ -70,10 +87,13 @@ pub(crate) struct Call {
     pub(crate) sent_ms: u64,
     /// A caller waits for it.
     pub(crate) awaited: bool,
-    /// Of each record: the subject, and the era, turn and sequence of its ghost.
+    /// Of each record, and of each cell of an ask: the subject, and the era, turn and sequence of
+    /// its ghost.
     pub(crate) about: Vec<(usize, u64, (u64, u64))>,
     /// What had been acknowledged of both cells of each.
     pub(crate) acked: Vec<(u64, u64)>,
+    /// Who asks, for each unit of an ask.
+    pub(crate) together: Vec<Vec<Waiter>>,
 }
 
 /// One life of a limiter.
@@ -89,6 +109,12 @@ pub(crate) struct Process {
     pub(crate) abroad: Option<Abroad>,
     pub(crate) effects: Vec<Effect>,
     pub(crate) callers: BTreeMap<Waiter, Caller>,
+    /// What is claimed and has to be granted.
+    pub(crate) claims: BTreeMap<Waiter, Claims>,
+    /// Subjects that are being asked for, each with its era.
+    pub(crate) asked: BTreeSet<(usize, u64)>,
+    /// How many processes each shard said that there are.
+    pub(crate) present: BTreeMap<Shard, u32>,
     pub(crate) calls: BTreeMap<CallId, Call>,
     /// Subjects that are being read, each with its era.
     pub(crate) reads: BTreeSet<(usize, u64)>,
@@ -115,6 +141,7 @@ impl Process {
             .with_budget_bytes(options.table_bytes)
             .with_freshness(tuning.freshness)
             .with_wake(wake);
+        let table = if options.is_private() { table.with_nobody_else() } else { table };
         let incarnation = u128::from(number + 1) << 64 | u128::from(chance);
         let home = node % options.regions.max(1);
         Self {
@@ -126,6 +153,9 @@ impl Process {
             abroad: Abroad::new(options, home, incarnation),
             effects: Vec::new(),
             callers: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            asked: BTreeSet::new(),
+            present: BTreeMap::new(),
             calls: BTreeMap::new(),
             reads: BTreeSet::new(),
             ghosts: BTreeMap::new(),

@@ -186,6 +186,8 @@ pub struct Kind {
     pub window_ms: u64,
     /// Its usual limit.
     pub limit: u64,
+    /// How many of its requests in a hundred are of bounded consistency.
+    pub bounded_percent: u64,
 }
 
 /// What a seed expands into.
@@ -217,6 +219,8 @@ pub struct Options {
     pub batch_percent: u64,
     /// How many requests in a hundred have a second limit, twice the usual.
     pub second_limit_percent: u64,
+    /// How many requests of a subject in a hundred may be of bounded consistency at most.
+    pub bounded_percent: u64,
     /// One way through the network, in microseconds: at least and at most.
     pub latency_us: (u64, u64),
     /// The memory of a table, in subjects, about.
@@ -252,12 +256,19 @@ impl Options {
             _ => faults,
         };
         let subjects = if global { chance.between(2, 5) } else { chance.between(2, 8) };
-        let kinds = (0..subjects).map(|n| kind(&mut chance, n == 0, global)).collect();
+        // A stream of its own: what else a seed expands into does not depend on it.
+        let mut consistency = Chance::new(seed, "consistency");
+        let bounded_percent = if consistency.percent(50) { 100 } else { 0 };
+        let kinds = (0..subjects)
+            .map(|n| kind(&mut chance, n == 0, global))
+            .map(|kind| Kind { bounded_percent: share(&mut consistency), ..kind })
+            .collect();
         let latency_us =
             chance.of(&[(100, 800), (200, 3_000), (1_000, 12_000)]).unwrap_or((200, 3_000));
         let traffic = chance.of(&[Traffic::Steady, Traffic::Burst, Traffic::Boundary]);
         let flood = faults.has(Fault::Flood);
-        let table_bytes = usize::try_from(chance.skewed(12_000, 48_000)).unwrap_or(12_000);
+        // A table without any subject takes half of the least.
+        let table_bytes = usize::try_from(chance.skewed(12_000, 48_000)).unwrap_or(12_000) + 8_192;
         let regions = if global { chance.between(2, 4) } else { 1 };
         let most = if global { 3 * regions } else { 6 };
         let nodes = chance.between(regions, most);
@@ -283,10 +294,11 @@ impl Options {
             traffic: traffic.unwrap_or(Traffic::Steady),
             batch_percent: chance.of(&[0, 5, 30]).unwrap_or(0),
             second_limit_percent: chance.of(&[0, 0, 20]).unwrap_or(0),
+            bounded_percent,
             latency_us,
             table_bytes: if flood { table_bytes } else { 1 << 18 },
             late_readings: chance.percent(50),
-            tuning: tuning(&mut chance),
+            tuning: tuning(&mut chance, &mut consistency),
             faults,
             excuses: true,
             inside: true,
@@ -315,6 +327,8 @@ impl Options {
         add(self.requests != full.requests, "requests", self.requests.to_string());
         add(self.safety_ms != full.safety_ms, "ms", self.safety_ms.to_string());
         add(self.batch_percent != full.batch_percent, "batches", self.batch_percent.to_string());
+        let bounded = self.bounded_percent;
+        add(bounded != full.bounded_percent, "bounded", bounded.to_string());
         add(self.faults != full.faults, "faults", self.faults.to_string());
         if !self.excuses {
             line.push_str(" --no-excuses");
@@ -327,7 +341,7 @@ impl Options {
 }
 
 /// In one run of three, queues and calls are so small that what rarely happens happens often.
-fn tuning(chance: &mut Chance) -> Tuning {
+fn tuning(chance: &mut Chance, consistency: &mut Chance) -> Tuning {
     let shipped = Tuning::default();
     let call_records_max = chance.of(&[1, 3, 256]).unwrap_or(256);
     let replays_in_flight_max = chance.of(&[1, 2, 8]).unwrap_or(8);
@@ -335,7 +349,15 @@ fn tuning(chance: &mut Chance) -> Tuning {
         return shipped;
     }
     let refreshes_in_flight_max = chance.of(&[1, 4]).unwrap_or(4);
-    Tuning { call_records_max, replays_in_flight_max, refreshes_in_flight_max, ..shipped }
+    let asks_in_flight_max = consistency.of(&[1, 4]).unwrap_or(4);
+    let ask_wants_max = consistency.of(&[1, 3, 128]).unwrap_or(128);
+    let less = Tuning { call_records_max, replays_in_flight_max, ..shipped };
+    Tuning { refreshes_in_flight_max, asks_in_flight_max, ask_wants_max, ..less }
+}
+
+/// How many requests of a subject are bounded, where some are: all, none, or both kinds mixed.
+fn share(consistency: &mut Chance) -> u64 {
+    consistency.of(&[0, 50, 100, 100]).unwrap_or(100)
 }
 
 /// In one run of eight the RFC's rule; in one of three, everything that is kept short is.
@@ -361,7 +383,8 @@ fn kind(chance: &mut Chance, first: bool, global: bool) -> Kind {
         let all = [60_000, 60_000, 60_000, 120_000, 300_000, 10_000];
         let windows = if first { &[60_000, 60_000, 120_000][..] } else { &all[..] };
         let limit = chance.of(&[3, 10, 30, 100, 1_000]).unwrap_or(10);
-        return Kind { window_ms: chance.of(windows).unwrap_or(60_000), limit };
+        let window_ms = chance.of(windows).unwrap_or(60_000);
+        return Kind { window_ms, limit, bounded_percent: 0 };
     }
     // The first subject has a long window, so that its cells still count in the audit, and a small
     // limit, so that something is denied.
@@ -370,7 +393,8 @@ fn kind(chance: &mut Chance, first: bool, global: bool) -> Kind {
     } else {
         (&[1_000, 2_000, 5_000, 10_000, 30_000, 60_000], &[1, 3, 10, 30, 100, 1_000, 1_000_000])
     };
-    Kind { window_ms: chance.of(windows).unwrap_or(60_000), limit: chance.of(limits).unwrap_or(10) }
+    let window_ms = chance.of(windows).unwrap_or(60_000);
+    Kind { window_ms, limit: chance.of(limits).unwrap_or(10), bounded_percent: 0 }
 }
 
 impl fmt::Display for Options {
@@ -380,7 +404,12 @@ impl fmt::Display for Options {
         writeln!(f, "regions {regions} of {regions_max}, nodes {nodes}, shards {shards}")?;
         writeln!(f, "{traffic:?} traffic, stores of their own: {}", self.private)?;
         for (at, kind) in self.kinds.iter().enumerate() {
-            writeln!(f, "subject {at}: limit {} per {} ms", kind.limit, kind.window_ms)?;
+            let bounded = kind.bounded_percent.min(self.bounded_percent);
+            writeln!(
+                f,
+                "subject {at}: limit {} per {} ms, {bounded} % bounded",
+                kind.limit, kind.window_ms
+            )?;
         }
         writeln!(f, "requests {}, over {} ms", self.requests, self.safety_ms)?;
         writeln!(
@@ -395,6 +424,8 @@ impl fmt::Display for Options {
             f,
             "{call_records_max} records in a call, {replays_in_flight_max} replays at once"
         )?;
+        let Tuning { ask_wants_max, asks_in_flight_max, .. } = self.tuning;
+        writeln!(f, "{ask_wants_max} costs in an ask, {asks_in_flight_max} asks at once")?;
         let GlobeTuning { rule, repeat_counters_min, rows_max, .. } = self.globe;
         if *regions > 1 {
             writeln!(f, "{rule:?}, repeats from {repeat_counters_min}, {rows_max} rows at once")?;

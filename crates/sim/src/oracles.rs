@@ -1,6 +1,6 @@
 //! What must hold after every event.
 
-use tidegate_convergence::{Record, ShardCall, ShardReply};
+use tidegate_convergence::{Record, ShardReply};
 
 use crate::ghost::Side;
 use crate::node::{Ask, Call, Process, number_of};
@@ -18,7 +18,7 @@ impl World {
     pub(crate) fn verify(&mut self, process: &mut Process, subject: usize) {
         let Some(spec) = self.specs.get(subject) else { return };
         let Some(ghost) = process.ghosts.get(&subject) else { return };
-        let Ok(request) = spec.request(Ask { subject, limit: 1, cost: 0 }) else { return };
+        let Ok(request) = spec.request(Ask::look(subject)) else { return };
         let cell = process.table.cell(request.subject(), ghost.sequence);
         if cell.is_some_and(|cell| cell.life() == ghost.life) {
             return;
@@ -28,8 +28,8 @@ impl World {
         let sides = [(ghost.sequence, &ghost.current), (ghost.sequence - 1, &ghost.previous)];
         let (owner, number) = ((process.number, ghost.life), process.number);
         for (sequence, side) in sides {
-            let clean = side.acked >= side.mine;
-            let (mine, acked) = (side.mine, side.acked);
+            let clean = side.acked >= side.mine && side.pending == 0;
+            let (mine, acked) = (side.mine + side.pending, side.acked);
             let end = if clean { End::Evicted } else { End::Left };
             self.homes.at_mut(process.home).truth.end((subject, sequence), owner, end);
             if !clean && !expired {
@@ -53,12 +53,22 @@ impl World {
     /// An answer tells the ghosts what it tells the process.
     pub(crate) fn hear(&mut self, process: &mut Process, call: &Call, honest: &ShardReply) {
         process.shards_met.insert(call.call.shard);
+        if let Some(present) = honest.present {
+            process.present.insert(call.call.shard, present);
+        }
+        let present = process.present.get(&call.call.shard).copied();
         let fresh_until_ms = call.sent_ms + self.tuning.freshness.fresh_ms;
-        for ((subject, era, place), reply) in call.about.iter().zip(&honest.replies) {
+        let asked = honest.asked.iter().flat_map(|asked| asked.cells.iter().copied().map(Some));
+        let replies = honest.replies.iter().copied().chain(asked);
+        for ((subject, era, place), reply) in call.about.iter().zip(replies) {
             self.verify(process, *subject);
             let (Some(ghost), Some(reply)) = (process.ghosts.get_mut(subject), reply) else {
                 continue;
             };
+            if let Some(present) = present.filter(|_| ghost.era == *era) {
+                let components = reply.current.components.max(reply.previous.components);
+                ghost.company = components.clamp(present, 2 * present);
+            }
             if let Some(side) = ghost.side(*era, *place) {
                 side.hear(reply.current.sum, reply.current.recorded);
                 side.fresh_until_ms = side.fresh_until_ms.max(fresh_until_ms);
@@ -79,14 +89,14 @@ impl World {
         else {
             return;
         };
-        let Ok(request) = spec.request(Ask { subject, limit: 1, cost: 0 }) else { return };
+        let Ok(request) = spec.request(Ask::look(subject)) else { return };
         let mut wrong = None;
         let sides = [(ghost.sequence, &ghost.current), (ghost.sequence - 1, &ghost.previous)];
         for (sequence, side) in sides {
             let Some(cell) = process.table.cell(request.subject(), sequence) else { continue };
             let (mine, peers, claimed) = (cell.mine(), cell.peers(), cell.claimed());
             let view = claimed + peers + cell.foreign();
-            let most = self.most((process, subject), side, sequence);
+            let most = self.most((process, subject), side, sequence) + side.pending;
             if view > most
                 || cell.confirmed() > self.most_of_all((process.home, subject), side, sequence)
             {
@@ -97,8 +107,11 @@ impl World {
                 let what = format!("foreign {} is more than others used", cell.foreign());
                 wrong = wrong.or(Some(("foreign above truth", what)));
             } else if !self.options.inside {
-            } else if (mine, claimed) != (side.mine, side.mine) {
-                let what = format!("mine {mine}, claimed {claimed}, admitted {}", side.mine);
+            } else if (mine, claimed) != (side.mine, side.mine + side.pending) {
+                let Side { mine: admitted, pending, .. } = side;
+                let what = format!(
+                    "mine {mine}, claimed {claimed}, admitted {admitted}, {pending} pending"
+                );
                 wrong = wrong.or(Some(("conservation", what)));
             } else if peers != side.known {
                 let what = format!("peers {peers}, told {}", side.known);
@@ -132,10 +145,9 @@ impl World {
             let name = (subject, name);
             // A clock that stepped back leads a process to cells that it has been in before: what
             // it admitted then comes back to it as something that its region has published.
-            let own = truth.amount(name, owner);
-            let again = own > side.mine || truth.is_carried(name, owner);
-            let own = if again { 0 } else { own };
-            let near = truth.total(name).saturating_sub(own);
+            let again = truth.amount(name, owner) > side.mine || truth.is_carried(name, owner);
+            let own = if again { 0 } else { truth.most_of(name, owner) };
+            let near = truth.most(name).saturating_sub(own);
             let (far, former) = self.elsewhere(process, name);
             // What a store held that ended with its process is in nobody's but that number.
             let near = if self.options.is_private() { near.max(former) } else { near + former };
@@ -154,7 +166,7 @@ impl World {
 
     fn most_of_all(&self, (home, subject): (usize, usize), side: &Side, sequence: u64) -> u64 {
         let truth = &self.homes.at(home).truth;
-        side.names(sequence).map(|name| truth.total((subject, name))).max().unwrap_or(0)
+        side.names(sequence).map(|name| truth.most((subject, name))).max().unwrap_or(0)
     }
 
     /// A call says what was admitted.
@@ -168,6 +180,11 @@ impl World {
         if !self.options.inside {
             return;
         }
+        if process.asked.contains(&(subject, ghost.era)) {
+            let number = process.number;
+            self.broken("alone", || format!("process {number} disturbs what it asks of {subject}"));
+            return;
+        }
         let said = (record.sequence, record.total, record.previous_total);
         let meant = (ghost.sequence, ghost.current.mine, ghost.previous.mine);
         let component = (number_of(record.component.incarnation), record.component.life);
@@ -179,38 +196,13 @@ impl World {
         }
     }
 
-    /// The store holds what was recorded: never more, and less only if it lost something.
-    pub(crate) fn check_store(&mut self, home: usize, call: &ShardCall, honest: &ShardReply) {
-        for (record, reply) in call.records.iter().zip(&honest.replies) {
-            let Some(subject) = self.digests.get(&record.subject).copied() else { continue };
-            let Some(reply) = reply else { continue };
-            let before = record.sequence.saturating_sub(1);
-            for (sequence, reply) in [(record.sequence, reply.current), (before, reply.previous)] {
-                let truth = &mut self.homes.at_mut(home).truth;
-                let Some(cell) = truth.cells.get_mut(&(subject, sequence)) else {
-                    if reply.sum > 0 {
-                        let sum = reply.sum;
-                        self.broken("inflation", || format!("{sum} in a cell of nobody"));
-                    }
-                    continue;
-                };
-                cell.peak = cell.peak.max(reply.sum);
-                let (sum, total, applied) = (reply.sum, cell.total(), cell.applied());
-                if sum > total || sum > applied || !cell.lossy && sum < applied {
-                    let oracle = if sum < applied { "store" } else { "inflation" };
-                    self.broken(oracle, || {
-                        format!("({subject}, {sequence}) holds {sum} of {applied} of {total}")
-                    });
-                }
-            }
-        }
-    }
-
     /// INV-33: what is under way is bounded.
     pub(crate) fn check_calls(&mut self, process: &Process) {
-        let (mut replays, mut questions) = (0, 0);
+        let (mut replays, mut questions, mut asks) = (0, 0, 0);
         for call in process.calls.values().filter(|call| !call.awaited) {
-            if call.call.records.is_empty() {
+            if call.call.ask.is_some() {
+                asks += 1;
+            } else if call.call.records.is_empty() {
                 questions += 1;
             } else {
                 replays += 1;
@@ -218,8 +210,11 @@ impl World {
         }
         let shards = usize::from(self.options.shards);
         let replays_max = shards * self.tuning.replays_in_flight_max;
-        if replays > replays_max || questions > QUESTIONS_MAX * shards {
-            self.broken("calls", || format!("{replays} replays, {questions} questions under way"));
+        let asks_max = shards * self.tuning.asks_in_flight_max;
+        if replays > replays_max || questions > QUESTIONS_MAX * shards || asks > asks_max {
+            self.broken("calls", || {
+                format!("{replays} replays, {questions} questions, {asks} asks under way")
+            });
         }
     }
 
@@ -245,7 +240,7 @@ impl World {
             self.broken("losses", || format!("process {number} saw {seen} losses of {were}"));
         }
         let now_ms = self.now_ms();
-        let Home { store, truth } = self.homes.at(process.home);
+        let Home { store, truth, .. } = self.homes.at(process.home);
         let stale = truth.cells.iter().find(|((subject, sequence), cell)| {
             let Some(spec) = self.specs.get(*subject) else { return false };
             let over = cell.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms);
@@ -296,7 +291,7 @@ impl World {
     }
 
     /// Whether nothing keeps calls from being answered.
-    fn is_calm(&self) -> bool {
+    pub(crate) fn is_calm(&self) -> bool {
         let harmless = [Fault::Flood, Fault::Leave, Fault::Skew, Fault::Reorder, Fault::Duplicate];
         let abroad = |fault| fault > Fault::Leave && fault != Fault::Behead;
         self.options.faults.iter().all(|fault| harmless.contains(&fault) || abroad(fault))

@@ -58,7 +58,7 @@ mod planted_here {
             change: impl Fn(u64) -> u64,
         ) {
             let (Some(spec), Some(sequence)) = (self.specs.get(subject), sequence) else { return };
-            let Ok(request) = spec.request(Ask { subject, limit: 1, cost: 0 }) else { return };
+            let Ok(request) = spec.request(Ask::look(subject)) else { return };
             if let Some(cell) = process.table.cell(request.subject(), sequence) {
                 cell.change_mine(change);
             }

@@ -37,6 +37,26 @@ pub struct Report {
     pub refused: u64,
     /// Requests decided without a region that should have been asked.
     pub degraded: u64,
+    /// Requests denied only because others waited for the room that was left; of bounded ones,
+    /// where the region did not answer.
+    pub reserved: u64,
+    /// Asks that the store answered.
+    pub asks: u64,
+    /// Cost that it granted.
+    pub granted: u64,
+    /// Requests and batches that it did not grant.
+    pub declined: u64,
+    /// Requests admitted although the region did not say whether it grants them.
+    pub unheard: u64,
+    /// Cost granted to a process that was killed before it could answer: it is used, and nobody was
+    /// admitted.
+    pub unanswered: u64,
+    /// Cost that a replica granted after a failover, although it had been refused: the ask came a
+    /// second time. At most what one ask carries, each time.
+    pub regranted: u64,
+    /// The largest share of its limit that was admitted to a cell by the bounded rule where every
+    /// ask was answered, in thousandths.
+    pub bounded_permille: u64,
     /// Calls that the store answered.
     pub calls: u64,
     /// Subjects dropped from a table.

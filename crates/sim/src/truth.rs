@@ -48,10 +48,28 @@ pub(crate) struct Part {
     pub(crate) amount: u64,
     /// The most that the store ever had of it.
     pub(crate) applied: u64,
+    /// What the store may have granted beside what it admitted: asks that have not ended.
+    pub(crate) asked: u64,
+    /// What a replica that lagged granted to asks that had been answered before...
+    pub(crate) regranted: u64,
+    /// ...and how much of it was too much.
+    pub(crate) excess: u64,
     pub(crate) end: Option<End>,
     /// A clock that jumped gave the cell this name. What was recorded under the old one counts as
     /// recorded, so that it may never be told under the new one.
     pub(crate) carried: bool,
+}
+
+impl Part {
+    /// The most that anybody may have heard of.
+    pub(crate) fn most(&self) -> u64 {
+        self.amount.max(self.applied)
+    }
+
+    /// What the store holds, or held, of it that was neither admitted nor may be granted.
+    pub(crate) const fn surplus(&self, held: u64) -> u64 {
+        held.saturating_sub(self.amount + self.asked)
+    }
 }
 
 /// One cell.
@@ -68,12 +86,19 @@ pub(crate) struct CellTruth {
     pub(crate) peak: u64,
     /// The largest limit anything was admitted under.
     pub(crate) limit: u64,
+    /// What of it was admitted by another rule than the bounded one.
+    pub(crate) loose: u64,
 }
 
 impl CellTruth {
     /// Everything admitted to it.
     pub(crate) fn total(&self) -> u64 {
         self.parts.iter().map(|part| part.amount).sum()
+    }
+
+    /// Everything that anybody may have heard of: also what was granted a moment ago.
+    pub(crate) fn most(&self) -> u64 {
+        self.parts.iter().map(Part::most).sum()
     }
 
     /// Everything the store ever had of it.
@@ -86,10 +111,13 @@ impl CellTruth {
         self.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms)
     }
 
-    fn part(&mut self, owner: Owner) -> &mut Part {
+    pub(crate) fn part(&mut self, owner: Owner) -> &mut Part {
         let at = self.parts.iter().position(|part| part.owner == owner);
         let at = at.unwrap_or_else(|| {
-            self.parts.push(Part { owner, amount: 0, applied: 0, end: None, carried: false });
+            let (amount, applied, asked, regranted, excess) = (0, 0, 0, 0, 0);
+            let (end, carried) = (None, false);
+            let part = Part { owner, amount, applied, asked, regranted, excess, end, carried };
+            self.parts.push(part);
             self.parts.len() - 1
         });
         #[expect(clippy::indexing_slicing, reason = "found, or pushed just now")]
@@ -126,6 +154,39 @@ impl Truth {
         }
     }
 
+    /// The store is asked to grant a component this much.
+    pub(crate) fn ask(&mut self, name: Name, owner: Owner, cost: u64) {
+        if cost > 0 {
+            self.cells.entry(name).or_default().part(owner).asked += cost;
+        }
+    }
+
+    /// That has ended, one way or the other.
+    pub(crate) fn end_ask(&mut self, name: Name, owner: Owner, cost: u64) {
+        if cost > 0 {
+            let part = self.cells.entry(name).or_default().part(owner);
+            part.asked = part.asked.saturating_sub(cost);
+        }
+    }
+
+    /// The component admitted this much more to a cell that it cannot tell of any more.
+    pub(crate) fn admit_late(&mut self, name: Name, owner: Owner, cost: u64) {
+        if cost > 0 {
+            let cell = self.cells.entry(name).or_default();
+            cell.loose += cost;
+            let part = cell.part(owner);
+            part.amount += cost;
+            part.end.get_or_insert(End::Left);
+        }
+    }
+
+    /// So much was admitted by another rule than the bounded one.
+    pub(crate) fn loosen(&mut self, name: Name, cost: u64) {
+        if let Some(cell) = self.cells.get_mut(&name) {
+            cell.loose += cost;
+        }
+    }
+
     /// What a component can no longer send of a cell.
     pub(crate) fn end(&mut self, name: Name, owner: Owner, end: End) {
         if let Some(cell) = self.cells.get_mut(&name)
@@ -139,6 +200,17 @@ impl Truth {
     /// Everything admitted to a cell.
     pub(crate) fn total(&self, name: Name) -> u64 {
         self.cells.get(&name).map_or(0, CellTruth::total)
+    }
+
+    /// Everything that anybody may have heard of it.
+    pub(crate) fn most(&self, name: Name) -> u64 {
+        self.cells.get(&name).map_or(0, CellTruth::most)
+    }
+
+    /// What one component admitted to it, or was granted.
+    pub(crate) fn most_of(&self, name: Name, owner: Owner) -> u64 {
+        let parts = self.cells.get(&name).map(|cell| cell.parts.as_slice()).unwrap_or_default();
+        parts.iter().find(|part| part.owner == owner).map_or(0, Part::most)
     }
 
     /// What one component admitted to it.

@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_convergence::{Batch, CallId, ShardReply, StoreError, Tuning, Waiter};
-use tidegate_limiter::{Digest, FleetSecret, Part, Request, RequestError, Subject, Window};
+use tidegate_convergence::{Batch, CallId, Outcome, ShardReply, StoreError, Tuning, Waiter};
+use tidegate_limiter::{
+    Consistency, Digest, FleetSecret, Part, Request, RequestError, Subject, Window,
+};
 
 use crate::abroad::{Database, Errand, Maxima, Returned, Whose};
 use crate::chance::Chance;
 use crate::faults::Trouble;
+use crate::grants::Answered;
 use crate::node::{Ask, Call, Node, Process};
-use crate::options::{Fault, Options};
+use crate::options::{Fault, Kind, Options};
 use crate::queue::Queue;
 use crate::report::{Report, Violation};
 use crate::store::Store;
@@ -30,6 +33,7 @@ pub(crate) struct Spec {
     pub(crate) window_ms: u64,
     pub(crate) limit: u64,
     pub(crate) digest: Digest,
+    pub(crate) bounded_percent: u64,
 }
 
 impl Spec {
@@ -40,7 +44,9 @@ impl Spec {
 
     pub(crate) fn request(&self, ask: Ask) -> Result<Request<'_>, RequestError> {
         let cost = tidegate_limiter::Cost::new(ask.cost)?;
-        Ok(Request::new(self.subject()?, tidegate_limiter::Limit::new(ask.limit), cost))
+        let request = Request::new(self.subject()?, tidegate_limiter::Limit::new(ask.limit), cost);
+        let rule = if ask.bounded { Consistency::Bounded } else { Consistency::Fast };
+        Ok(request.with_consistency(rule))
     }
 }
 
@@ -49,6 +55,8 @@ impl Spec {
 pub(crate) struct Home {
     pub(crate) store: Store,
     pub(crate) truth: Truth,
+    /// What was asked of the store.
+    pub(crate) answered: Answered,
 }
 
 /// The regions.
@@ -57,7 +65,10 @@ pub(crate) struct Homes(Vec<Home>);
 
 impl Homes {
     fn new(regions: usize, shards: u16) -> Self {
-        let home = |_| Home { store: Store::new(shards), truth: Truth::default() };
+        let home = |_| {
+            let (store, truth) = (Store::new(shards), Truth::default());
+            Home { store, truth, answered: Answered::default() }
+        };
         Self((0..regions.max(1)).map(home).collect())
     }
 
@@ -110,6 +121,8 @@ pub(crate) enum Event {
     Commit { whose: Whose, id: (u64, u64), batch: Box<Batch> },
     /// A caller does not wait longer; or it goes away, and does not want an answer.
     Deadline { node: usize, number: u32, waiter: Waiter, leaves: bool },
+    /// A caller hears how its wait ended.
+    Wake { node: usize, number: u32, waiter: Waiter, outcome: Outcome },
     /// A process tidies its table.
     Sweep { node: usize, number: u32 },
     /// Something goes wrong.
@@ -142,6 +155,8 @@ pub struct World {
     pub(crate) network: Chance,
     pub(crate) faults: Chance,
     pub(crate) scheduling: Chance,
+    /// Of everything that only bounded requests do.
+    pub(crate) consistency: Chance,
     pub(crate) eras: u64,
     pub(crate) processes: u32,
     pub(crate) requests_left: u64,
@@ -152,6 +167,8 @@ pub struct World {
     pub(crate) delay_permille: u64,
     /// Everything is mended.
     pub(crate) healed: bool,
+    /// A process goes on under another name, for a reason that is excused: nothing more is judged.
+    pub(crate) given_up: bool,
     pub(crate) report: Report,
     pub(crate) tell: bool,
 }
@@ -191,6 +208,7 @@ impl World {
             network: Chance::new(seed, "network"),
             faults,
             scheduling: Chance::new(seed, "scheduling"),
+            consistency: Chance::new(seed, "bounded"),
             eras: 0,
             processes: 0,
             requests_left: options.requests,
@@ -199,6 +217,7 @@ impl World {
             duplicate_permille,
             delay_permille,
             healed: false,
+            given_up: false,
             report: Report { global: options.regions > 1, ..Report::default() },
             tell: false,
             options,
@@ -222,13 +241,16 @@ impl World {
         self.schedule_troubles();
         self.queue.push(1_000, Event::Arrive);
         self.run_until(self.options.safety_ms * 1_000);
-        self.heal_and_audit();
+        if !self.given_up {
+            self.heal_and_audit();
+        }
         self.report
     }
 
     /// Lets time pass.
     pub(crate) fn run_until(&mut self, end_us: u64) {
         while self.report.broken.is_none()
+            && !self.given_up
             && let Some((at_us, event)) = self.queue.pop_before(end_us)
         {
             self.now_us = self.now_us.max(at_us);
@@ -257,6 +279,12 @@ impl World {
             Event::Deadline { node, number, waiter, leaves } => {
                 self.deadline(node, number, waiter, leaves);
             }
+            Event::Wake { node, number, waiter, outcome } => {
+                self.with_process(node, number, |world, process| {
+                    world.wake(process, waiter, outcome);
+                    world.pump(process);
+                });
+            }
             Event::GlobeTick { node, number } => self.globe_tick(node, number),
             Event::ErrandArrives { whose, errand } => self.errand_arrives(whose, *errand),
             Event::ErrandReturns { whose, returned } => self.errand_returns(whose, *returned),
@@ -278,7 +306,7 @@ impl World {
         self.processes += 1;
         if self.options.is_private() {
             let (home, shards) = (self.home_of(node), self.options.shards);
-            let Home { store, truth } = self.homes.at_mut(home);
+            let Home { store, truth, .. } = self.homes.at_mut(home);
             *store = Store::new(shards);
             truth.lose(|_| true, false);
         }
@@ -383,6 +411,7 @@ const fn node_of(event: &Event) -> Option<usize> {
         | Event::Timeout { node, .. }
         | Event::Tick { node, .. }
         | Event::Deadline { node, .. }
+        | Event::Wake { node, .. }
         | Event::Sweep { node, .. } => Some(*node),
     }
 }
@@ -392,15 +421,17 @@ fn specs(options: &Options) -> Vec<Spec> {
     let flood = if options.faults.has(Fault::Flood) { FLOOD } else { 0 };
     // Half of the floods are of the same workspace, which then pushes out its own kind.
     let apart = if options.seed.is_multiple_of(2) { "f" } else { "w" };
-    let own = options.kinds.iter().map(|kind| ("w", kind.window_ms, kind.limit));
-    let all = own.chain((0..flood).map(|_| (apart, 10_000, 10)));
-    let spec = |(at, (workspace, window_ms, limit)): (usize, (&'static str, u64, u64))| {
+    let own = options.kinds.iter().map(|kind| ("w", *kind));
+    let other = Kind { window_ms: 10_000, limit: 10, bounded_percent: 50 };
+    let all = own.chain((0..flood).map(|_| (apart, other)));
+    let spec = |(at, (workspace, kind)): (usize, (&'static str, Kind))| {
+        let Kind { window_ms, limit, bounded_percent } = kind;
         let window = Window::from_millis(window_ms).ok()?;
         let name = format!("i{at}");
         let (namespace, part) = (Part::new("n").ok()?, Part::new(&name).ok()?);
         let subject = Subject::new(Part::new(workspace).ok()?, namespace, part, window);
         let digest = Digest::of(&subject, &FleetSecret::default());
-        Some(Spec { workspace, name, window, window_ms, limit, digest })
+        Some(Spec { workspace, name, window, window_ms, limit, digest, bounded_percent })
     };
     all.enumerate().filter_map(spec).collect()
 }

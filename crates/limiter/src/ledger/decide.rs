@@ -263,6 +263,10 @@ impl Ledger<'_> {
         let [seen, seen_before] = seen;
         let mut view =
             View { current: seen.count_in(turn), previous: seen_before.count_in(before) };
+        #[cfg(feature = "planted")]
+        if crate::planted::is(crate::planted::Planted::EndedAskIgnored) {
+            view.previous = self.cell(before).mine.read(before);
+        }
         if place.heard {
             view.current += self.cell(turn).told(turn);
             view.previous += self.cell(before).told(before);

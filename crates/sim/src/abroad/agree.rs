@@ -191,7 +191,7 @@ impl World {
             take_max: usize::MAX,
             hurry: true,
         };
-        let (Home { store, truth }, now_ms) = (self.homes.at(home), self.now_ms());
+        let (Home { store, truth, .. }, now_ms) = (self.homes.at(home), self.now_ms());
         let lost = |post: &Post| {
             let subject = self.digests.get(&post.subject).copied().unwrap_or(usize::MAX);
             let both = [post.sequence, post.sequence.saturating_sub(1)];

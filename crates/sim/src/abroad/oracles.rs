@@ -82,10 +82,10 @@ impl World {
     fn recorded(&self, process: &Process, name: Name) -> (u64, u64) {
         let Some(cell) = self.homes.at(process.home).truth.cells.get(&name) else { return (0, 0) };
         if !self.options.is_private() {
-            return (cell.total(), cell.peak);
+            return (cell.most(), cell.peak);
         }
         let own = cell.parts.iter().filter(|part| part.owner.0 == process.number);
-        own.fold((0, 0), |(total, peak), part| (total + part.amount, peak + part.applied))
+        own.fold((0, 0), |(total, peak), part| (total + part.most(), peak + part.applied))
     }
 
     /// The most that can have been published of a cell under other numbers than the own one of a
@@ -106,7 +106,7 @@ impl World {
         let former = by_home.get(process.home).copied().unwrap_or(0);
         // One that lost its identity, and not its cells, says the same twice.
         let others = by_home.iter().enumerate().filter(|(home, _)| *home != process.home);
-        let most = |(home, sum): (usize, &u64)| self.homes.at(home).truth.total(name).max(*sum);
+        let most = |(home, sum): (usize, &u64)| self.homes.at(home).truth.most(name).max(*sum);
         (others.map(most).sum(), former)
     }
 

@@ -22,7 +22,7 @@ fn world_of(window_ms: u64) -> World {
         private: false,
         nodes: 2,
         shards: 1,
-        kinds: vec![Kind { window_ms, limit: LIMIT }],
+        kinds: vec![Kind { window_ms, limit: LIMIT, bounded_percent: 0 }],
         requests: 0,
         traffic: Traffic::Steady,
         latency_us: (200, 800),
@@ -47,7 +47,7 @@ fn ask(world: &mut World, node: usize, cost: u64) -> bool {
     let (admitted, denied) = (world.report.admitted, world.report.denied);
     world.with_process(node, number, |world, process| {
         let deadline_us = world.now_us + world.tuning.deadline_ms * 1_000;
-        let asks = vec![Ask { subject: 0, limit: LIMIT, cost }];
+        let asks = vec![Ask { limit: LIMIT, cost, ..Ask::look(0) }];
         let caller = Caller::new(asks, false, world.reading(process), deadline_us);
         world.decide(process, caller, Stage::First);
         world.pump(process);
