@@ -8,7 +8,7 @@
 use tidegate_convergence::{Ask, AskCell, CallId, Grant, Granted, ShardReply, Unit, Waiter};
 use tidegate_limiter::{Asking, Wanted};
 
-use crate::ghost::Ghost;
+use crate::ghost::{Ghost, Reading};
 use crate::node::{Ask as Request, Call, Caller, Process};
 use crate::truth::Name;
 use crate::world::World;
@@ -44,10 +44,14 @@ impl World {
         &mut self,
         process: &mut Process,
         caller: &Caller,
-        asking: &Asking,
+        (asking, reading): (&Asking, Reading),
     ) -> Claims {
         let mut items = Vec::new();
-        for ask in &caller.asks {
+        let asks = asking.asks();
+        for (at, ask) in caller.asks.iter().enumerate() {
+            if ask.bounded && ask.cost > 0 && asks.get(at) == Some(&false) {
+                self.check_lent_with(process, *ask, reading);
+            }
             let Some(ghost) = process.ghosts.get_mut(&ask.subject) else { continue };
             ghost.current.pending += ask.cost;
             let Ghost { era, life, turn, sequence, .. } = *ghost;
@@ -68,8 +72,8 @@ impl World {
             item.is_some_and(|item| !std::mem::replace(&mut item.asks, true))
         });
         let all = found.count() == wanted.len();
-        let bounded = items.iter().any(|item| item.asks && item.ask.bounded);
-        if !all || !bounded || items.len() != caller.asks.len() {
+        let bounded = items.iter().any(|item| item.ask.bounded && item.ask.cost > 0);
+        if !all || wanted.is_empty() || !bounded || items.len() != caller.asks.len() {
             let (number, asks) = (process.number, caller.asks.clone());
             self.broken("asking", || format!("process {number} claims {asking:?} of {asks:?}"));
         }

@@ -145,7 +145,8 @@ impl World {
             [request] if !caller.batch => vec![process.table.answer_asked(request, how, now)],
             requests => {
                 let Ok(batch) = Batch::new(requests) else { return };
-                process.table.answer_all_asked(&batch, how, now).items().to_vec()
+                let answer = process.table.answer_all_asked(&batch, (how, &caller.asked), now);
+                answer.items().to_vec()
             }
         };
         let (admitted, asked, in_vain) = (true, true, how == AskedFor::Unheard);

@@ -119,7 +119,25 @@ impl World {
         if !ask.bounded || !c.admitted || answer.degraded() {
             return;
         }
-        let now_ms = c.reading.monotonic_ms;
+        self.check_credit(process, ghost, ask, (c.reading, elapsed_ms, earlier));
+    }
+
+    /// What is only held while the rest of its batch is asked for is lent, too.
+    pub(crate) fn check_lent_with(&mut self, process: &mut Process, ask: Ask, reading: Reading) {
+        let Some(ghost) = process.ghosts.get_mut(&ask.subject) else { return };
+        let elapsed_ms = ghost.place(reading, &mut Vec::new());
+        let ghost = ghost.clone();
+        self.check_credit(process, &ghost, ask, (reading, elapsed_ms, 0));
+    }
+
+    fn check_credit(
+        &mut self,
+        process: &Process,
+        ghost: &Ghost,
+        ask: Ask,
+        (reading, elapsed_ms, earlier): (Reading, u64, u64),
+    ) {
+        let now_ms = reading.monotonic_ms;
         let terms = (ask.cost, ask.limit);
         let fresh = ghost.is_fresh(terms, elapsed_ms, self.tuning.freshness.fresh_ms, now_ms);
         let jumps = self.options.excuses && self.options.faults.has(Fault::Step);
@@ -138,8 +156,10 @@ impl World {
 
     /// What was claimed is admitted: the answer says by whom, and what is left.
     pub(crate) fn judge_asked(&mut self, process: &mut Process, caller: &Caller, c: &Concluded) {
-        let unheard = c.granted == Some(AskedFor::Unheard);
-        for (ask, answer) in caller.asks.iter().zip(&c.answers) {
+        for (at, (ask, answer)) in caller.asks.iter().zip(&c.answers).enumerate() {
+            // What was only held with the others was lent: nobody had to grant it.
+            let asked = !caller.batch || caller.asked.get(at) == Some(&true);
+            let unheard = asked && c.granted == Some(AskedFor::Unheard);
             let optimistic = answer.consistency() == Consistency::Bounded && unheard;
             if !answer.admitted() || answer.degraded() != unheard || optimistic {
                 let (ask, answer) = (*ask, *answer);

@@ -66,6 +66,8 @@ pub(crate) struct Caller {
     pub(crate) taken: bool,
     /// It waits for what it has claimed.
     pub(crate) claims: bool,
+    /// Which of its requests the region has to grant.
+    pub(crate) asked: Vec<bool>,
     /// How often it was looked at.
     pub(crate) looks: u32,
     /// The region refused it, in this turn.
@@ -75,8 +77,8 @@ pub(crate) struct Caller {
 impl Caller {
     pub(crate) fn new(asks: Vec<Ask>, batch: bool, came: Reading, deadline_us: u64) -> Self {
         let (needs, leads, taken) = (Vec::new(), Vec::new(), false);
-        let (claims, looks, refused) = (false, 0, None);
-        Self { asks, batch, came, deadline_us, needs, leads, taken, claims, looks, refused }
+        let (claims, asked, looks, refused) = (false, Vec::new(), 0, None);
+        Self { asks, batch, came, deadline_us, needs, leads, taken, claims, asked, looks, refused }
     }
 }
 

@@ -30,6 +30,8 @@ impl World {
         let now = self.reading(process);
         let refresh = if self.now_us >= caller.deadline_us {
             Refresh::Refused
+        } else if caller.looks > 0 {
+            process.region.refresh_again(&process.table, needs, now.into())
         } else {
             process.region.refresh(&process.table, needs, now.into())
         };
@@ -52,7 +54,8 @@ impl World {
         asking: Asking,
         (requests, reading): (&[Request<'_>], Reading),
     ) {
-        let claims = self.claim(process, &caller, &asking);
+        let claims = self.claim(process, &caller, (&asking, reading));
+        caller.asked = asking.asks();
         let needs: Vec<Need> = asking.wanted().map(Need::from).collect();
         let subjects: Vec<Ticket> = needs.iter().map(|need| need.subject).collect();
         self.adopt_all(process, &subjects);
