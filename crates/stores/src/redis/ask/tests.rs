@@ -1,4 +1,4 @@
-use tidegate_convergence::{CellReply, Component, Record, Want};
+use tidegate_convergence::{ASK_WANTS_MAX, CellReply, Component, Record, Want};
 use tidegate_limiter::Digest;
 
 use super::*;
@@ -77,6 +77,6 @@ fn what_would_not_be_decided_as_in_the_model_is_refused() {
         assert!(!is_sound(&with(change)), "{turn}");
     }
     let wants = |count| with(&|ask| ask.units = vec![unit(0, 1, 1); count]);
-    assert!(is_sound(&wants(WANTS_MAX)) && !is_sound(&wants(WANTS_MAX + 1)));
+    assert!(is_sound(&wants(ASK_WANTS_MAX)) && !is_sound(&wants(ASK_WANTS_MAX + 1)));
     assert!(is_sound(&ask(255, vec![])) && is_sound(&ask(0, vec![])));
 }
