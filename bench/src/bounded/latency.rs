@@ -16,9 +16,9 @@ use crate::region::time::{Shifted, now};
 use crate::region::{Scene, Wire};
 
 /// Rounds of decisions on credit; both rules take turns in each.
-const ROUNDS: usize = 15;
-/// Decisions of a rule in a round.
-const DECISIONS: usize = 300_000;
+const ROUNDS: usize = 201;
+/// Decisions of a rule in a round: two milliseconds, so that some rounds are not disturbed.
+const DECISIONS: usize = 20_000;
 /// Admissions that are asked for, and round trips beside them.
 const ASKS: usize = 3_000;
 /// Times that several ask at once.
