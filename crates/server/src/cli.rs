@@ -91,8 +91,8 @@ const FLEET_SECRET_VARIABLE: &str = "TIDEGATE_FLEET_SECRET";
 
 /// The same for the consistency of namespaces that say nothing about it.
 const CONSISTENCY_VARIABLE: &str = "TIDEGATE_CONSISTENCY";
-/// What they get if nobody says anything: the rule that waits least.
-const CONSISTENCY_DEFAULT: Consistency = Consistency::Fast;
+/// What they get if nobody says anything: a limit that means what it says. See ADR 15.
+const CONSISTENCY_DEFAULT: Consistency = Consistency::Bounded;
 
 const EXAMPLES: &str = "\
 Examples:
