@@ -6,7 +6,7 @@
 //! way, is seen at the next comparison.
 
 use tidegate_convergence::{Ask, AskCell, CallId, Grant, Granted, ShardReply, Unit, Waiter};
-use tidegate_limiter::{Asking, Wanted};
+use tidegate_limiter::Asking;
 
 use crate::ghost::{Ghost, Reading};
 use crate::node::{Ask as Request, Call, Caller, Process};
@@ -47,33 +47,26 @@ impl World {
         (asking, reading): (&Asking, Reading),
     ) -> Claims {
         let mut items = Vec::new();
-        let asks = asking.asks();
-        for (at, ask) in caller.asks.iter().enumerate() {
-            if ask.bounded && ask.cost > 0 && asks.get(at) == Some(&false) {
+        for (ask, asks) in caller.asks.iter().zip(asking.asks()) {
+            if ask.bounded && ask.cost > 0 && !asks {
                 self.check_lent_with(process, *ask, reading);
             }
             let Some(ghost) = process.ghosts.get_mut(&ask.subject) else { continue };
             ghost.current.pending += ask.cost;
             let Ghost { era, life, turn, sequence, .. } = *ghost;
             let (ask, name) = (*ask, (ask.subject, sequence));
-            items.push(Claimed { ask, era, life, turn, name, asks: false });
+            items.push(Claimed { ask, era, life, turn, name, asks });
         }
-        let wanted: Vec<Wanted> = asking.wanted().collect();
-        let found = wanted.iter().rev().filter(|wanted| {
+        let wanted = asking.wanted().map(|wanted| {
             let cells = process.table.cells(wanted.cell.subject);
             let subject = cells.and_then(|cells| self.digests.get(&cells.current.digest()));
-            let same = items.iter_mut().filter(|item| {
-                let Request { subject: of, cost, limit, .. } = item.ask;
-                let terms = (wanted.cost.get(), wanted.limit.get());
-                !item.asks && subject == Some(&of) && terms == (cost, limit)
-            });
-            // Of those that want the same, the last of the bounded ones is the first that asks.
-            let item = same.max_by_key(|item| item.ask.bounded);
-            item.is_some_and(|item| !std::mem::replace(&mut item.asks, true))
+            (subject.copied(), wanted.cost.get(), wanted.limit.get())
         });
-        let all = found.count() == wanted.len();
+        let asked = items.iter().filter(|item| item.asks).map(|item| item.ask);
+        let all = wanted.eq(asked.map(|ask| (Some(ask.subject), ask.cost, ask.limit)));
         let bounded = items.iter().any(|item| item.ask.bounded && item.ask.cost > 0);
-        if !all || wanted.is_empty() || !bounded || items.len() != caller.asks.len() {
+        let some = items.iter().any(|item| item.asks);
+        if !all || !some || !bounded || items.len() != caller.asks.len() {
             let (number, asks) = (process.number, caller.asks.clone());
             self.broken("asking", || format!("process {number} claims {asking:?} of {asks:?}"));
         }

@@ -329,7 +329,10 @@ impl World {
     /// What the store granted and nobody admitted was granted to a process that was killed.
     fn explain_granted(&mut self, (name, held): (Name, u64), part: &Part) {
         let (part, more) = (*part, held - part.amount);
-        if part.end == Some(End::Crashed) && more <= part.asked {
+        // The cell may have left the window before.
+        let mut running = self.nodes.iter().filter_map(|node| node.process.as_ref());
+        let lives = running.any(|process| process.number == part.owner.0);
+        if !lives && more <= part.asked {
             self.report.unanswered += more;
         } else if more > part.regranted {
             self.broken("inflation", || format!("{more} of {name:?} too much: {part:?}"));

@@ -222,10 +222,7 @@ impl fmt::Display for Total {
             f,
             "{reserved} denied by reservations, worst bounded cell {worst_permille} permille"
         )?;
-        writeln!(
-            f,
-            "granted and nobody answered: {unanswered}; granted after a refusal: {regranted}"
-        )?;
+        writeln!(f, "granted to the dead: {unanswered}; by a store that forgot: {regranted}")?;
         writeln!(f, "faults: {:?}", self.faults)?;
         writeln!(f, "cost lost, by cause: {:?}", self.lost)
     }

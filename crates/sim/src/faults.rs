@@ -397,7 +397,7 @@ impl World {
                 let Some((replica, expiries)) = store.replicas.remove(&shard) else { return };
                 self.report.count(Fault::Failover);
                 store.memory.fail_over(shard, &replica);
-                answered.failovers += 1;
+                answered.fail_over();
                 truth.lose(of(shard), false);
                 for (name, expires_ms) in expiries.into_iter().filter(|(name, _)| of(shard)(*name))
                 {
@@ -433,9 +433,10 @@ impl World {
 
     pub(crate) fn evict_cell(&mut self, home: usize, name: CellName) {
         self.report.count(Fault::Evict);
-        let Home { store, truth, .. } = self.homes.at_mut(home);
+        let Home { store, truth, answered } = self.homes.at_mut(home);
         store.memory.evict(name);
         let Some(subject) = self.digests.get(&name.subject).copied() else { return };
+        answered.evict(subject);
         truth.lose(|lost| lost == (subject, name.sequence), true);
     }
 }

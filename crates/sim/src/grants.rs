@@ -15,11 +15,36 @@ use crate::world::World;
 /// What was asked of a store so far.
 #[derive(Debug, Default)]
 pub(crate) struct Answered {
-    /// The asks that it has answered, each with the number of failovers before.
+    /// The asks that it has answered, each with the number of losses before.
     asks: BTreeMap<(u32, CallId), u64>,
     /// The last one of each component in each cell.
     last: BTreeMap<(Name, Owner), CallId>,
-    pub(crate) failovers: u64,
+    /// How often it lost something that its token does not tell of...
+    losses: u64,
+    /// ...and which of them was the last failover...
+    failover: u64,
+    /// ...and the last of a cell of each subject.
+    evictions: BTreeMap<usize, u64>,
+}
+
+impl Answered {
+    /// A replica that lags took over.
+    pub(crate) const fn fail_over(&mut self) {
+        self.losses += 1;
+        self.failover = self.losses;
+    }
+
+    /// A cell of the subject is gone.
+    pub(crate) fn evict(&mut self, subject: usize) {
+        self.losses += 1;
+        self.evictions.insert(subject, self.losses);
+    }
+
+    /// Whether it lost something of these subjects since there were so many losses.
+    fn lost_since(&self, losses: u64, mut subjects: impl Iterator<Item = usize>) -> bool {
+        let evicted = |subject| self.evictions.get(&subject).is_some_and(|last| *last > losses);
+        self.failover > losses || subjects.any(evicted)
+    }
 }
 
 /// Who owns the total of a record.
@@ -39,15 +64,20 @@ impl World {
             }
         }
         let (Some(ask), Some(asked)) = (&call.ask, &honest.asked) else { return };
+        let subjects = ask.cells.iter().map(|cell| self.digests.get(&cell.record.subject));
+        let subjects: Vec<usize> = subjects.flatten().copied().collect();
         let answered = &mut self.homes.at_mut(home).answered;
-        let failovers = answered.failovers;
+        let losses = answered.losses;
         let before = answered.asks.get(&(number, id)).copied();
-        answered.asks.entry((number, id)).or_insert(failovers);
+        answered.asks.entry((number, id)).or_insert(losses);
+        // A store that lost something since may answer in another way.
+        let forgot = honest.token != ask.token;
+        let again = before
+            .is_some_and(|before| forgot || answered.lost_since(before, subjects.iter().copied()));
         self.report.asks += 1;
-        // A replica that lags may not know that this one was answered.
-        let lagging = before.is_some_and(|before| before < failovers);
-        for (cell, reply) in ask.cells.iter().zip(&asked.cells) {
-            self.note_granted((home, lagging), &cell.record, reply);
+        for (at, (cell, reply)) in ask.cells.iter().zip(&asked.cells).enumerate() {
+            let excused = if again && self.options.excuses { carried(ask, at) } else { 0 };
+            self.note_granted((home, excused), &cell.record, reply);
         }
         if before.is_none() && self.options.inside {
             self.check_grants((home, id), ask, asked, honest);
@@ -58,18 +88,19 @@ impl World {
     }
 
     /// Notes what the store has granted, on top of what it recorded.
-    fn note_granted(&mut self, (home, lagging): (usize, bool), record: &Record, reply: &Reply) {
+    ///
+    /// One thing is known to be wrong, and `excused`: an ask arrives twice, and in between the
+    /// store loses its first answer, or what that was based on. The process heeds one of the two,
+    /// and the other may have granted what that one refuses. At most what the ask carries is then
+    /// held by the store, or was heard of by others, and nobody was admitted.
+    fn note_granted(&mut self, (home, excused): (usize, u64), record: &Record, reply: &Reply) {
         let Some(subject) = self.digests.get(&record.subject).copied() else { return };
         let (name, owner) = ((subject, record.sequence), owner_of(record));
         let times = (self.now_ms(), self.life_ms(record));
         let truth = &mut self.homes.at_mut(home).truth;
         truth.apply(name, owner, reply.current.recorded, times);
-        let excuses = self.options.excuses && lagging;
-        let more = reply.current.recorded.saturating_sub(reply.current.had.max(record.total));
-        if let Some(cell) = truth.cells.get_mut(&name).filter(|_| excuses) {
-            // The one thing that is known to be wrong: what was refused is granted by a replica
-            // that has not heard of it. At most what one ask carries.
-            cell.part(owner).regranted += more;
+        if let Some(cell) = truth.cells.get_mut(&name).filter(|_| excused > 0) {
+            cell.part(owner).regranted += excused;
         }
     }
 
@@ -160,6 +191,15 @@ impl World {
             reply.current.had > cell.record.total || last.is_some_and(|last| *last > id)
         })
     }
+}
+
+/// What an ask carries of one of its cells.
+fn carried(ask: &Ask, cell: usize) -> u64 {
+    let of = |unit: &Unit| {
+        let wants = unit.wants.iter().filter(|want| want.cell == cell);
+        wants.map(|want| want.cost).sum::<u64>() * u64::from(unit.count)
+    };
+    ask.units.iter().map(of).sum()
 }
 
 /// What an ask added to a cell.

@@ -182,7 +182,7 @@ impl World {
         }
     }
 
-    /// INV-17: nobody waits for longer than it said, unless everything stands still.
+    /// Nobody waits for longer than it said, unless everything stands still.
     pub(crate) fn check_deadline(&mut self, process: &Process, caller: &Caller) {
         let (number, faults) = (process.number, self.options.faults);
         let late_us = self.now_us.saturating_sub(caller.deadline_us);

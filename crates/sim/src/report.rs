@@ -51,8 +51,8 @@ pub struct Report {
     /// Cost granted to a process that was killed before it could answer: it is used, and nobody was
     /// admitted.
     pub unanswered: u64,
-    /// Cost that a replica granted after a failover, although it had been refused: the ask came a
-    /// second time. At most what one ask carries, each time.
+    /// Cost granted to nobody because an ask arrived twice, and in between the store lost its first
+    /// answer. At most what such an ask carries.
     pub regranted: u64,
     /// The largest share of its limit that was admitted to a cell by the bounded rule where every
     /// ask was answered, in thousandths.

@@ -50,9 +50,9 @@ pub(crate) struct Part {
     pub(crate) applied: u64,
     /// What the store may have granted beside what it admitted: asks that have not ended.
     pub(crate) asked: u64,
-    /// What a replica that lagged granted to asks that had been answered before...
+    /// What asks carried that were answered twice, by a store that had lost its first answer...
     pub(crate) regranted: u64,
-    /// ...and how much of it was too much.
+    /// ...and how much of it was granted to nobody.
     pub(crate) excess: u64,
     pub(crate) end: Option<End>,
     /// A clock that jumped gave the cell this name. What was recorded under the old one counts as
