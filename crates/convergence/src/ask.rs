@@ -13,14 +13,14 @@
 
 use crate::store::{CellReply, Record, Reply, Token};
 
-/// The largest sum that counts: twice the largest limit, as in the registers of a process. See
-/// [`AskCell::weighted`].
+/// The largest sum that counts: twice the largest limit, as in the registers of a process.
+/// [`AskCell::weighted`] has an example of sums.
 pub const SUM_MAX: u64 = (1 << 51) - 1;
 /// Most cells of one ask: at about 10 us for each that is up to 2.6 ms of a Redis, which serves
-/// nobody else meanwhile. A store refuses more. See [`Ask::is_sound`].
+/// nobody else meanwhile. A store refuses more. [`Ask`] has an example.
 pub const ASK_CELLS_MAX: usize = 256;
-/// Most costs of one ask, for the same reason: at about 1 us for each that is another 2 ms. See
-/// [`Ask::is_sound`].
+/// Most costs of one ask, for the same reason: at about 1 us for each that is another 2 ms.
+/// [`Ask`] has an example.
 pub const ASK_WANTS_MAX: usize = 2_048;
 /// How long a store keeps its answer to an operation. Whoever waits gives up after milliseconds;
 /// messages that come seconds late find by their totals that they are out of date. [`Ask`] has an
@@ -69,7 +69,7 @@ pub struct Ask {
     pub units: Vec<Unit>,
 }
 
-/// A cell of which something is asked, and what its process knows of it: see [`Ask`].
+/// A cell of which something is asked, and what its process knows of it. [`Ask`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AskCell {
     /// The totals that are recorded first.
@@ -85,8 +85,8 @@ pub struct AskCell {
     pub rest_ms: u64,
 }
 
-/// Costs that are granted together or not at all; and that so many times, each for itself: see
-/// [`Ask`].
+/// Costs that are granted together or not at all; and that so many times, each for itself.
+/// [`Ask`] has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit {
     /// The costs, at least one.
@@ -95,7 +95,7 @@ pub struct Unit {
     pub count: u32,
 }
 
-/// One cost: see [`Ask`].
+/// One cost. [`Ask`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Want {
     /// Which of the [cells](Ask::cells).
@@ -116,7 +116,7 @@ pub struct AskReply {
     pub grants: Vec<Grant>,
 }
 
-/// What became of a [`Unit`]: see [`Ask`].
+/// What became of a [`Unit`]. [`Ask`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grant {
     /// So many times, for those who came first.

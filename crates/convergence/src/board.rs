@@ -13,13 +13,15 @@ use crate::store::StoreError;
 
 /// Most posts a board holds. What is posted beyond them is not kept: whoever posted it does so
 /// again, because nobody publishes it. A fleet of a quarter of a million windows has a thousandth.
+/// [`BoardCall`] has an example.
 pub const POSTS_MAX: usize = 1 << 17;
 
 /// How long a board keeps posts that nobody takes. Those who posted them do so again sooner.
 /// [`BoardCall`] has an example.
 pub const POSTS_LIFE_MS: u64 = 120_000;
 
-/// How long a region's identity outlives the last process that knew it.
+/// How long a region's identity outlives the last process that knew it. [`BoardCall`] has an
+/// example.
 pub const IDENTITY_LIFE_MS: u64 = 90 * 24 * 60 * 60 * 1_000;
 
 /// A cell that is worth publishing, together with the one before it. [`BoardCall`] has an example.

@@ -26,7 +26,7 @@ pub const RENEW_MS: u64 = 10_000;
 /// has an example.
 pub const PAYLOAD_MAX: usize = 60_000;
 
-/// Most missing rows that one import asks about.
+/// Most missing rows that one import asks about. [`GlobalCall`] has an example.
 pub const GAPS_MAX: usize = 16;
 
 /// The name of a region: 1 to 48 visible ASCII characters.

@@ -18,7 +18,7 @@ use crate::board::{BoardCall, Boarding};
 /// for clocks that disagree and for totals that are sent again.
 const LIFE_WINDOWS: u64 = 3;
 /// How long a process counts as present after it said so: it says so every second, and may miss a
-/// few.
+/// few. [`ShardCall::of`] has an example of a call.
 pub const PRESENCE_LIFE_MS: u64 = 5_000;
 
 /// One fixed window of one subject, as it is known outside a process. [`Record`] has an example.

@@ -47,7 +47,7 @@ pub(crate) struct Asked {
     pub(crate) asks: bool,
 }
 
-/// A cost that the region has to grant: see [`Asking`].
+/// A cost that the region has to grant. [`Asking`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// The cell in which it is claimed.
@@ -70,15 +70,16 @@ impl Asking {
         self.items.iter().filter(|item| item.asks).map(wanted)
     }
 
-    /// Which items of the batch the region has to grant, in order: see
-    /// [`Table::answer_all_asked`](crate::Table::answer_all_asked).
+    /// Which items of the batch the region has to grant, in order, for
+    /// [`Table::answer_all_asked`](crate::Table::answer_all_asked). The [type](Self) has an
+    /// example.
     #[must_use]
     pub fn asks(&self) -> Vec<bool> {
         self.items.iter().map(|item| item.asks).collect()
     }
 
     /// The subjects of which something is only held until the rest is granted; some may also be
-    /// among the [wanted](Self::wanted).
+    /// among the [wanted](Self::wanted). The [type](Self) has an example of the rest.
     pub fn held(&self) -> impl Iterator<Item = Ticket> {
         self.items.iter().filter(|item| !item.asks).map(|item| item.cell.subject)
     }

@@ -73,11 +73,33 @@ impl<'a> Cells<'a> {
 
     /// So many processes use the subject, or may: each has that share of what may be admitted
     /// unasked.
+    ///
+    /// ```
+    /// # use tidegate_limiter::*;
+    /// # let window = Window::from_millis(60_000)?;
+    /// # let subject = Subject::new(Part::new("w")?, Part::new("n")?, Part::new("i")?, window);
+    /// # let request = Request::new(subject, Limit::new(80), Cost::ONE);
+    /// # let table = Table::new(Options::default().with_region(), Seed::from_bytes([7; 32]));
+    /// # let now = Now::new(1_700_000_040_000, 0);
+    /// let request = request.with_consistency(Consistency::Bounded);
+    /// let Decision::Ask(asking) = table.decide_or_refresh(&request, now) else { unreachable!() };
+    /// let wanted = asking.wanted().next().ok_or("one")?;
+    /// let cells = table.cells(wanted.cell.subject).ok_or("there")?;
+    /// // The region grants it, and says that two processes are there.
+    /// table.commit(asking);
+    /// cells.current.acknowledge(1);
+    /// cells.current.mark_fresh_until_ms(5_000);
+    /// cells.set_company(2);
+    /// // A sixteenth of what is left may be admitted here.
+    /// assert!(matches!(table.decide_or_refresh(&request, now), Decision::Answered(_)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn set_company(&self, processes: u64) {
         self.current.ledger.set_company(processes);
     }
 
     /// How much of the current window is left at `now`; all of it while the clock is behind.
+    /// [`set_company`](Self::set_company) has an example of where cells come from.
     #[must_use]
     pub fn rest_ms(&self, now: Now) -> u64 {
         let start_ms = self.sequence.saturating_mul(self.window_ms);

@@ -28,7 +28,7 @@ impl Answered {
 }
 
 impl MemoryRegion {
-    /// What a component has recorded of a cell.
+    /// What a component has recorded of a cell. The [type](Self) has an example of records.
     #[must_use]
     pub fn recorded(&self, cell: CellName, component: Component, now_ms: u64) -> u64 {
         let shard = self.shards.get(usize::from(self.shard_of(cell).0));

@@ -42,7 +42,7 @@ pub(super) struct Together {
     waiters: Vec<Waiter>,
 }
 
-/// How a wait ends: see [`Region::ask`].
+/// How a wait ends. [`Region::ask`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Granted {
     /// It is granted: the claims are admissions.
@@ -139,7 +139,7 @@ impl Region {
 
     /// A caller does not wait any longer, and wants its answer now: what it claimed is admitted.
     /// Says whether that is so; if not, its wait has ended already, and an [`Effect::Wake`] says
-    /// how. See [`ask`](Self::ask).
+    /// how. [`ask`](Self::ask) has an example of a wait.
     pub fn give_up(&mut self, table: &Table, waiter: Waiter, now: Now) -> bool {
         let at = At { table, now };
         let Some(asker) = self.askers.get_mut(&waiter) else { return false };

@@ -19,7 +19,7 @@ impl Region {
     /// The same for a request that [looked again](Outcome::look_again). What it waited for has
     /// ended, so whatever is under way now was sent after it came, and is shared by all who come
     /// back together; otherwise the first of them would send a read, and all others would wait for
-    /// the one after that, over and over.
+    /// the one after that, over and over. The [crate](crate) begins with an example.
     pub fn refresh_again(&mut self, table: &Table, needs: &[Need], now: Now) -> Refresh {
         self.refresh_for(At { table, now }, needs, true)
     }

@@ -14,7 +14,7 @@ use crate::window::fits;
 
 use super::{Decision, MOVES_MAX, Need, Spot, Table};
 
-/// What came of a request that was asked for: see [`Table::answer_asked`].
+/// What came of a request that was asked for. [`Asking`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AskedFor {
     /// The region granted it.
@@ -134,7 +134,7 @@ impl Table {
         self.counters.mine().count_many(|all| &all.cells_begun, begun);
     }
 
-    /// Gives everything back that is claimed; see [`Asking`].
+    /// Gives everything back that is claimed. [`Asking`] has an example.
     pub fn release(&self, asking: Asking) {
         for item in &asking.items {
             if let Some(spot) = self.spot_of(item) {

@@ -139,6 +139,19 @@ impl Options {
     }
 
     /// Says that the region is this process and nobody else: what it admits it need not ask for.
+    ///
+    /// ```
+    /// # use tidegate_limiter::*;
+    /// # let window = Window::from_millis(60_000)?;
+    /// # let subject = Subject::new(Part::new("w")?, Part::new("n")?, Part::new("i")?, window);
+    /// # let request = Request::new(subject, Limit::new(5), Cost::ONE);
+    /// let options = Options::default().with_region().with_nobody_else();
+    /// let table = Table::new(options, Seed::from_bytes([7; 32]));
+    /// let request = request.with_consistency(Consistency::Bounded);
+    /// let answer = table.decide(&request, Now::new(1_700_000_040_000, 0));
+    /// assert_eq!(answer.consistency(), Consistency::Bounded);
+    /// # Ok::<(), RequestError>(())
+    /// ```
     #[must_use]
     pub const fn with_nobody_else(mut self) -> Self {
         self.alone = true;

@@ -252,7 +252,7 @@ pub struct NamespaceSetArgs {
     pub consistency: Option<ConsistencyArg>,
 }
 
-/// What the admissions of a namespace can be worth.
+/// What the admissions of a namespace can be worth. The [module](crate::cli) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ConsistencyArg {
     /// Decided in memory: a burst at several processes at once may exceed the limit.

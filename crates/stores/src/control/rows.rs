@@ -196,6 +196,10 @@ const fn consistency_of(number: u64) -> Option<Consistency> {
 }
 
 /// The name of what a namespace says: `fast`, `bounded`, or `default` if it says nothing.
+///
+/// ```
+/// assert_eq!(tidegate_stores::control::consistency_str(None), "default");
+/// ```
 #[must_use]
 pub const fn consistency_str(said: Option<Consistency>) -> &'static str {
     match said {
