@@ -213,6 +213,11 @@ pub enum Consistency {
 
 impl Consistency {
     /// Its name: `fast` or `bounded`.
+    ///
+    /// ```
+    /// # use tidegate_limiter::Consistency;
+    /// assert_eq!(Consistency::default().as_str(), "fast");
+    /// ```
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -88,11 +88,13 @@ const KEY_VARIABLE: &str = "TIDEGATE_ROOT_KEY";
 const REDIS_VARIABLE: &str = "TIDEGATE_REDIS";
 /// The same for the fleet secret.
 const FLEET_SECRET_VARIABLE: &str = "TIDEGATE_FLEET_SECRET";
-
 /// The same for the consistency of namespaces that say nothing about it.
 const CONSISTENCY_VARIABLE: &str = "TIDEGATE_CONSISTENCY";
 /// What they get if nobody says anything: a limit that means what it says. See ADR 15.
 const CONSISTENCY_DEFAULT: Consistency = Consistency::Bounded;
+
+/// What the help begins with.
+const ABOUT: &str = "A rate limiter that decides in memory, exactly and at once";
 
 const EXAMPLES: &str = "\
 Examples:

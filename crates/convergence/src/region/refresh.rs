@@ -48,10 +48,9 @@ impl Region {
             let shard = self.shard_of(cells.current.digest());
             let open = self.state(shard).is_some_and(|state| state.refresh.may_admit(at.ms()));
             let entry = self.subjects.entry(need.subject).or_default();
-            let strict = need.reason == Reason::Strict && !again;
-            if entry.ask.is_some() || entry.refresh.is_some() && strict {
-                // It must not be content with what was asked before it came; nor may it disturb
-                // what is asked for.
+            let under_way = entry.ask.is_some() || entry.refresh.is_some();
+            if under_way && need.reason == Reason::Strict && !again {
+                // It must not be content with what was asked before it came.
                 entry.later.push(waiter);
                 self.counts.refreshes_joined += 1;
             } else if under_way || entry.asked {

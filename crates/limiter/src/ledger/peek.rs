@@ -70,7 +70,7 @@ pub(crate) struct Peek {
     /// Until when, on the monotonic clock, and for limits up to which.
     pub(crate) strict: (u64, u64),
     pub(crate) retry_at: u64,
-    /// So many processes use the subject, or may.
+    /// So many processes use the subject, or may; 0 if that is not known.
     pub(crate) company: u64,
 }
 
@@ -87,7 +87,7 @@ impl Peek {
         let used = view.used(window, elapsed_ms);
         let cells = restored.map(|peers| Held { peers, ..Held::default() });
         let refusal = Refusal { look: Look { place, view, used }, settled: used, earlier: 0 };
-        let (strict, retry_at, company) = ((0, 0), 0, 1);
+        let (strict, retry_at, company) = ((0, 0), 0, 0);
         Self { refusal, sequence, cells, nameless: true, strict, retry_at, company }
     }
 

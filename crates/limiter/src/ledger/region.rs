@@ -130,6 +130,13 @@ impl Ledger<'_> {
         shares > 0 && taken <= room
     }
 
+    /// How many processes use the subject, or may; 0 if that is not known yet.
+    #[inline]
+    pub(super) fn company(&self) -> u64 {
+        // ORDER: relaxed, as where it is written.
+        self.back.company.load(Ordering::Relaxed)
+    }
+
     /// So many processes use the subject, or may. Before that is known, nothing is lent.
     pub(crate) fn set_company(&self, processes: u64) {
         // ORDER: relaxed. It is an estimate; a moment later it is as good.
@@ -190,11 +197,11 @@ impl Ledger<'_> {
     }
 }
 
-/// What one of so many processes may have admitted and not recorded, of this room.
+/// What one of so many processes may have admitted and not recorded, of this room; nothing before
+/// it is known how many they are.
 #[inline(always)]
-pub(crate) const fn credit_of(room: u64, part: u64, processes: u64) -> u64 {
-    let parts = part.saturating_mul(processes);
-    room / if parts == 0 { 1 } else { parts }
+pub(crate) fn credit_of(room: u64, part: u64, processes: u64) -> u64 {
+    room.checked_div(part.saturating_mul(processes)).unwrap_or(0)
 }
 
 /// How old what is known of the region is, by when the current and the previous cell were heard of.

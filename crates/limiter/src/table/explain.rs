@@ -112,12 +112,14 @@ pub struct Strict {
 
 /// What this process may admit of a subject before the region has recorded it, if a request is of
 /// [`Bounded`](Consistency::Bounded) consistency. Whatever is beyond it the region has to grant.
+/// [`SubjectView::credit`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Credit {
     /// What is free in the sliding window.
     pub room: u64,
-    /// How many processes share it, as far as is known.
+    /// How many processes share it, as far as is known; 0 if that is not known yet, and then
+    /// nothing is lent.
     pub processes: u64,
     /// What this one may have admitted and not recorded: a part of the room.
     pub most: u64,
@@ -126,14 +128,14 @@ pub struct Credit {
 }
 
 impl Credit {
-    /// Whether a cost can be admitted without asking.
+    /// Whether a cost can be admitted without asking. [`SubjectView::credit`] has an example.
     #[must_use]
     pub const fn covers(&self, cost: u64) -> bool {
         self.used.saturating_add(cost) <= self.most
     }
 }
 
-/// What this process knows of a subject.
+/// What this process knows of a subject. [`Table::inspect`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SubjectView {
@@ -163,7 +165,8 @@ pub struct SubjectView {
     pub fresh_for_ms: Option<u64>,
     /// In a region that did not answer: it is not asked again for so long.
     pub retry_in_ms: Option<u64>,
-    /// In a region of several: how many processes use the subject, or may.
+    /// In a region of several: how many processes use the subject, or may; 0 if that is not known
+    /// yet.
     pub processes: Option<u64>,
     /// Which part of the room may be taken on credit.
     pub(crate) credit_part: u64,
@@ -172,6 +175,24 @@ pub struct SubjectView {
 impl SubjectView {
     /// What a request of bounded consistency with this limit would be lent; `None` if there is
     /// nobody to ask.
+    ///
+    /// ```
+    /// # use tidegate_limiter::*;
+    /// # let (part, window) = (Part::new("a")?, Window::from_millis(60_000)?);
+    /// # let subject = Subject::new(part, part, part, window);
+    /// let table = Table::new(Options::default().with_region(), Seed::from_bytes([7; 32]));
+    /// let request = Request::new(subject, Limit::new(100), Cost::ONE);
+    /// let now = Now::new(1_700_000_040_000, 10_000);
+    /// let Decision::Refresh(need) = table.decide_or_refresh(&request, now) else {
+    ///     unreachable!()
+    /// };
+    /// // The region says that two processes use it.
+    /// table.cells(need.subject).ok_or("it was seated")?.set_company(2);
+    /// let credit = table.inspect(&subject, now).credit(100).ok_or("there are others")?;
+    /// assert_eq!((credit.room, credit.processes, credit.most), (100, 2, 6));
+    /// assert!(credit.covers(6) && !credit.covers(7));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn credit(&self, limit: u64) -> Option<Credit> {
         let processes = self.processes?;

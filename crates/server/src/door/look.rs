@@ -110,6 +110,7 @@ fn because(seen: &Explanation, namespace: &Namespace, applies: Option<&Override>
 fn lent(credit: &Credit) -> String {
     let Credit { room, processes, most, used, .. } = credit;
     let whose = match processes {
+        0 => "it is not known yet how many processes use it".to_owned(),
         1 => "no other process uses it".to_owned(),
         _ => format!("{processes} processes use it"),
     };

@@ -255,10 +255,14 @@ impl Limiter {
     ) -> BatchAnswer {
         let until = region.deadline();
         for look in 0..LOOKS_MAX {
+            let mut asks = Vec::new();
             let mut heard = match undecided {
                 BatchDecision::Answered(answer) => return answer,
                 BatchDecision::Refresh(needs) => region.refresh(&needs, until, look > 0).await,
-                BatchDecision::Ask(asking) => region.ask(asking, until).await,
+                BatchDecision::Ask(asking) => {
+                    asks = asking.asks();
+                    region.ask(asking, until).await
+                }
             };
             if let Heard::Apart(needs) = heard {
                 // Nobody can grant all of it: it is decided on what is read.

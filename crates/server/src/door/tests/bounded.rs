@@ -190,9 +190,10 @@ async fn an_explanation_says_what_is_lent_and_who_has_to_grant() {
     let said = explain().await;
     assert_eq!(said["namespace"]["consistency"], "bounded");
     let text = said["because"].as_str().unwrap();
-    assert!(text.contains("It is bounded: 10 are free and no other process uses it"), "{text}");
-    assert_eq!(said["region"]["credit"]["most"], 1, "an eighth of ten: {said}");
-    // Nobody has spent anything, but that was read: the first one is on credit.
+    // How many processes there are may be known by now, or not yet: then nothing is lent.
+    assert!(text.contains("It is bounded: 10 are free and "), "{text}");
+    let credit = &said["region"]["credit"];
+    assert_eq!(credit["most"], credit["processes"], "an eighth of ten, for one: {said}");
     let mut asked = 0;
     for _ in 0..10 {
         let said = explain().await;

@@ -119,7 +119,7 @@ pub(super) fn inspect_reply() -> Value {
 fn credit() -> Value {
     let credit = open(vec![
         required("room", count("What is free.")),
-        required("processes", count("How many processes share it, as far as is known here.")),
+        required("processes", count("How many processes share it; 0 if that is not known yet.")),
         required("most", count("What this one may have admitted and not recorded.")),
         required("used", count("What it has. More than `most` has to be granted first.")),
     ]);
