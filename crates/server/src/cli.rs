@@ -26,6 +26,7 @@
 //!     "tidegate override get --namespace email --identifier vip-7",
 //!     "tidegate override list --namespace email --page-size 100",
 //!     "tidegate explain --namespace email --identifier user-1 --limit 10 --window 1h",
+//!     "tidegate bench --rate max --connections 64 --http2 --for 30s",
 //!     "tidegate inspect --namespace email --identifier user-1 --window 1h",
 //!     "tidegate key list --workspace acme",
 //!     "tidegate key revoke key_3kXo9aT2z --output json",
@@ -51,6 +52,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use tidegate::Consistency;
 
+mod bench;
 mod client;
 mod control;
 mod globe;
@@ -59,6 +61,7 @@ pub(crate) mod output;
 mod tests;
 mod transport;
 
+pub use bench::{AskedArgs, BenchArgs, Rate};
 pub use client::{
     ClientCommand, ExplainArgs, InspectArgs, LimitArgs, LimitsArgs, ListArgs, MultiLimitArgs,
     OverrideCommand, RequestArgs, ServerArgs, SetOverrideArgs, SubjectArgs, WhichOverrideArgs,

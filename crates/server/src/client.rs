@@ -8,6 +8,7 @@
 //! it may be tried again. Nothing is sent twice: whoever wants to try again does, with an
 //! `--idempotency-key` if it must count once.
 
+mod bench;
 mod failure;
 mod http;
 mod read;
@@ -75,6 +76,7 @@ pub fn run(command: &ClientCommand) -> ExitCode {
         ClientCommand::Override(OverrideCommand::Delete(args)) => delete(args),
         ClientCommand::Explain(args) => explain(args),
         ClientCommand::Inspect(args) => inspect(args),
+        ClientCommand::Bench(args) => bench::bench(args),
         ClientCommand::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "tidegate", &mut script);

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use clap_complete::Shell;
 
+use super::bench::{BENCH_EXAMPLES, BenchArgs};
 use super::globe::duration_ms;
 use super::{KEY_VARIABLE, Output};
 
@@ -94,6 +95,9 @@ pub enum ClientCommand {
     /// Show what is known of a subject.
     #[command(after_help = INSPECT_EXAMPLES)]
     Inspect(InspectArgs),
+    /// Load a server, and measure how it answers.
+    #[command(after_long_help = BENCH_EXAMPLES)]
+    Bench(Box<BenchArgs>),
     /// Print what makes a shell complete these commands.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {

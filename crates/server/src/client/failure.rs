@@ -21,6 +21,8 @@ pub(super) enum Failure {
     Late { place: String, seconds: u64 },
     /// The server said no.
     Refused(Box<Problem>),
+    /// A load of which nothing was answered.
+    Unanswered,
     /// The server said something that we do not understand.
     Strange(String),
 }
@@ -101,6 +103,10 @@ impl fmt::Display for Failure {
             Self::Late { place, seconds } => {
                 write!(f, "error: {place} did not answer within {seconds} s\nhint: it may have ")?;
                 write!(f, "spent what was asked for; with --idempotency-key it is safe to repeat.")
+            }
+            Self::Unanswered => {
+                write!(f, "error: nothing was answered of what was due after the warm-up\nhint: ")?;
+                write!(f, "try a lower --rate; the report says what became of the requests.")
             }
             Self::Strange(why) => write!(f, "error: the server's reply makes no sense: {why}"),
             Self::Refused(problem) => problem.fmt(f),

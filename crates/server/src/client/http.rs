@@ -10,6 +10,7 @@ use hyper::client::conn::http1;
 use hyper::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT,
 };
+use hyper::http::request::Parts;
 use hyper::{HeaderMap, Request, Uri};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
@@ -27,9 +28,9 @@ use crate::idempotency::{IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED};
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// How long the reply may take. A server answers within milliseconds; one that is started or
 /// overloaded may take longer.
-const ANSWER_WITHIN: Duration = Duration::from_secs(15);
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 /// Longest reply: many times that of a batch of a hundred, or of a page of overrides.
-const REPLY_BYTES_MAX: usize = 16 << 20;
+pub(super) const REPLY_BYTES_MAX: usize = 16 << 20;
 /// What sends the request.
 const AGENT: &str = concat!("tidegate/", env!("CARGO_PKG_VERSION"));
 
@@ -37,7 +38,18 @@ const AGENT: &str = concat!("tidegate/", env!("CARGO_PKG_VERSION"));
 pub(super) struct Server {
     place: Place,
     authorization: HeaderValue,
+    http2: bool,
+    #[cfg(feature = "tls")]
+    tls: super::tls::Encrypter,
 }
+
+/// A connection, encrypted or not.
+pub(super) type Wire = Box<dyn Stream>;
+
+/// What bytes go both ways over.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 /// Where a server is.
 #[derive(Debug, PartialEq, Eq)]
@@ -93,7 +105,19 @@ impl Server {
             return Err(Failure::Usage(key_wrong.to_owned()));
         };
         authorization.set_sensitive(true);
-        Ok(Self { place, authorization })
+        Ok(Self {
+            place,
+            authorization,
+            http2: false,
+            #[cfg(feature = "tls")]
+            tls: super::tls::Encrypter::default(),
+        })
+    }
+
+    /// The same, over HTTP/2. [`post`](Self::post) goes on in HTTP/1.1.
+    pub(super) fn speaking_http2(mut self) -> Self {
+        self.http2 = true;
+        self
     }
 
     /// Makes a call.
@@ -103,68 +127,87 @@ impl Server {
         body: Bytes,
         key: Option<&str>,
     ) -> Result<Answer, Failure> {
-        let request = self.request(path, body, key)?;
-        let place = self.place.to_string();
-        let unreachable = |why: &io::Error| Failure::Unreachable {
-            place: place.clone(),
-            why: why.to_string(),
-            refused: why.kind() == io::ErrorKind::ConnectionRefused,
+        let mut request = Request::from_parts(self.head_for(path, false)?, Full::new(body));
+        if let Some(key) = key.and_then(|key| HeaderValue::from_str(key).ok()) {
+            request.headers_mut().insert(IDEMPOTENCY_KEY, key);
+        }
+        let stream = self.dial().await.map_err(|why| self.unreachable(&why))?;
+        let exchange = async {
+            let stream = self.encrypted(stream, false).await?;
+            self.exchange_over(stream, request).await
         };
-        let connecting = TcpStream::connect((self.place.host.as_str(), self.place.port));
-        let late = || io::Error::new(io::ErrorKind::TimedOut, "no connection in time");
-        let connected = timeout(CONNECT_WITHIN, connecting).await.unwrap_or_else(|_| Err(late()));
-        let stream = connected.map_err(|why| unreachable(&why))?;
-        let answer = in_time(&place, self.exchange(stream, request)).await?;
-        answer.map_err(|why| unreachable(&why))
+        let answer = in_time(&self.place.to_string(), exchange).await?;
+        answer.map_err(|why| self.unreachable(&why))
     }
 
-    fn request(
-        &self,
-        path: &str,
-        body: Bytes,
-        key: Option<&str>,
-    ) -> Result<Request<Full<Bytes>>, Failure> {
+    /// Nobody is there, and why.
+    pub(super) fn unreachable(&self, why: &io::Error) -> Failure {
+        Failure::Unreachable {
+            place: self.place.to_string(),
+            why: why.to_string(),
+            refused: why.kind() == io::ErrorKind::ConnectionRefused,
+        }
+    }
+
+    /// A connection that speaks nothing yet.
+    pub(super) async fn open(&self) -> io::Result<Wire> {
+        let stream = self.dial().await?;
+        let encrypted = timeout(CONNECT_WITHIN, self.encrypted(stream, self.http2)).await;
+        encrypted.unwrap_or_else(|_| Err(late()))
+    }
+
+    async fn dial(&self) -> io::Result<TcpStream> {
+        let connecting = TcpStream::connect((self.place.host.as_str(), self.place.port));
+        let stream = timeout(CONNECT_WITHIN, connecting).await.unwrap_or_else(|_| Err(late()))?;
+        // Requests are small and whole: waiting to fill a packet would only delay them.
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+
+    #[cfg(feature = "tls")]
+    async fn encrypted(&self, stream: TcpStream, http2: bool) -> io::Result<Wire> {
+        if !self.place.secure {
+            return Ok(Box::new(stream));
+        }
+        Ok(Box::new(self.tls.encrypt(stream, &self.place.host, http2).await?))
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[expect(clippy::unused_async, reason = "with the feature `tls` it waits")]
+    async fn encrypted(&self, stream: TcpStream, _http2: bool) -> io::Result<Wire> {
+        Ok(Box::new(stream))
+    }
+
+    /// Everything of a request but its body.
+    pub(super) fn head(&self, path: &str) -> Result<Parts, Failure> {
+        self.head_for(path, self.http2)
+    }
+
+    fn head_for(&self, path: &str, http2: bool) -> Result<Parts, Failure> {
         let strange =
             |_| Failure::Usage("the address (--url or TIDEGATE_URL) is not one".to_owned());
         let json = HeaderValue::from_static("application/json");
-        let mut request = Request::post(format!("{}{path}", self.place.prefix))
-            .header(HOST, self.place.authority())
+        // HTTP/2 sends scheme and authority, HTTP/1.1 a header.
+        let mut request = if http2 {
+            Request::post(format!("{}{path}", self.place))
+        } else {
+            let path = format!("{}{path}", self.place.prefix);
+            Request::post(path).header(HOST, self.place.authority())
+        };
+        request = request
             .header(USER_AGENT, AGENT)
             .header(ACCEPT, json.clone())
             .header(CONTENT_TYPE, json)
             .header(AUTHORIZATION, self.authorization.clone());
-        if let Some(key) = key {
-            request = request.header(IDEMPOTENCY_KEY, key);
-        }
-        request.body(Full::new(body)).map_err(strange)
+        let (head, ()) = request.body(()).map_err(strange)?.into_parts();
+        Ok(head)
     }
 
-    #[cfg(feature = "tls")]
-    async fn exchange(
+    async fn exchange_over(
         &self,
-        stream: TcpStream,
+        stream: Wire,
         request: Request<Full<Bytes>>,
     ) -> io::Result<Answer> {
-        if self.place.secure {
-            let stream = super::tls::encrypt(stream, &self.place.host).await?;
-            return self.exchange_over(stream, request).await;
-        }
-        self.exchange_over(stream, request).await
-    }
-
-    #[cfg(not(feature = "tls"))]
-    async fn exchange(
-        &self,
-        stream: TcpStream,
-        request: Request<Full<Bytes>>,
-    ) -> io::Result<Answer> {
-        self.exchange_over(stream, request).await
-    }
-
-    async fn exchange_over<S>(&self, stream: S, request: Request<Full<Bytes>>) -> io::Result<Answer>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
         let shaken = http1::handshake(TokioIo::new(stream)).await;
         let (mut sender, connection) = shaken.map_err(io::Error::other)?;
         // Ends with the sender; what goes wrong with it is told to whoever waits for the reply.
@@ -181,6 +224,10 @@ impl Server {
             body: body.to_bytes(),
         })
     }
+}
+
+fn late() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "no connection in time")
 }
 
 /// Waits for an answer, but not for ever.

@@ -1,5 +1,6 @@
 //! The commands that speak to a server: against the real one, and against recorded replies.
 
+mod bench;
 mod fake;
 mod live;
 mod recorded;
