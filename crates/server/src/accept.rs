@@ -68,6 +68,11 @@ impl Entrance {
         Self { listener, house, places, waiting: None }
     }
 
+    /// For whoever watches.
+    pub(crate) fn watch(&self) -> Watch {
+        Watch { house: Arc::clone(&self.house), places: Arc::clone(&self.places) }
+    }
+
     /// Takes connections in until `enough` is ready, and answers what comes over them.
     pub(crate) async fn accept_until(&mut self, enough: impl Future<Output = ()>) {
         let mut enough = pin!(enough);
@@ -122,6 +127,30 @@ impl Entrance {
         self.retire();
         self.places.order_all(Order::Stop);
         Connections { places: self.places }
+    }
+}
+
+/// How the entrance stands, for whoever watches.
+#[derive(Clone, Debug)]
+pub(crate) struct Watch {
+    house: Arc<House>,
+    places: Arc<Places>,
+}
+
+impl Watch {
+    /// How many connections are open.
+    pub(crate) fn open(&self) -> usize {
+        self.places.open()
+    }
+
+    /// How many there may be.
+    pub(crate) fn limits(&self) -> Limits {
+        self.places.limits()
+    }
+
+    /// Whether clients are told to go elsewhere.
+    pub(crate) fn is_retiring(&self) -> bool {
+        self.house.is_retiring()
     }
 }
 

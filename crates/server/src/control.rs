@@ -23,6 +23,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::ids::{Kind, new_id};
+use crate::metrics::Settings;
 pub(crate) use directory::{Directory, Key, Namespace, Workspace};
 
 #[cfg(test)]
@@ -57,6 +58,10 @@ pub(crate) struct Control {
     progress: Mutex<Progress>,
     /// How many looks have begun.
     looks: AtomicU64,
+    /// What was read last, and when on the monotonic clock, plus one; 0 before the first time. For
+    /// whoever watches.
+    seen_revision: AtomicU64,
+    seen_ms: AtomicU64,
     clock: Arc<dyn Clock>,
     /// Until when namespaces are not entered, on the monotonic clock.
     rests_until_ms: AtomicU64,
@@ -87,6 +92,8 @@ impl Control {
             begun,
             progress: Mutex::default(),
             looks: AtomicU64::new(0),
+            seen_revision: AtomicU64::new(0),
+            seen_ms: AtomicU64::new(0),
             clock,
             rests_until_ms: AtomicU64::new(0),
             full_until_ms: std::sync::Mutex::default(),
@@ -96,6 +103,16 @@ impl Control {
     /// Everything, as it is known at this moment.
     pub(crate) fn known(&self) -> Guard<Arc<Directory>> {
         self.known.load()
+    }
+
+    /// What is known, in numbers.
+    pub(crate) fn settings(&self) -> Settings {
+        let [workspaces, keys, namespaces, overrides] = self.known().sizes();
+        let revision = self.seen_revision.load(Ordering::Relaxed);
+        let now_ms = self.clock.now().monotonic_ms();
+        let seen_ms = self.seen_ms.load(Ordering::Relaxed).checked_sub(1);
+        let age_ms = seen_ms.map(|seen_ms| now_ms.saturating_sub(seen_ms));
+        Settings { workspaces, keys, namespaces, overrides, revision, age_ms }
     }
 
     /// The time.
@@ -151,6 +168,10 @@ impl Control {
             self.learn(changes).await?;
         }
         *progress = Progress { since: revision, looked: number };
+        // ORDER: relaxed, here and where they are read. Numbers for display.
+        self.seen_revision.store(revision, Ordering::Relaxed);
+        let now_ms = self.clock.now().monotonic_ms();
+        self.seen_ms.store(now_ms.saturating_add(1), Ordering::Relaxed);
         Ok(())
     }
 

@@ -26,7 +26,8 @@ use crate::auth::Caller;
 use crate::body::{Bodies, Sender};
 use crate::control::{Control, Key};
 use crate::decode::{ControlBody, LimitBody, MultiLimitBody};
-use crate::idempotency::{IDEMPOTENCY_KEY, Idempotency, Scope};
+use crate::idempotency::{Idempotency, IdempotencyCounts, Scope};
+use crate::metrics::Settings;
 use crate::problem::Problem;
 use crate::reply::{self, Reply};
 use crate::request_id::RequestIds;
@@ -126,6 +127,16 @@ impl Door {
     #[must_use]
     pub fn limiter(&self) -> &Limiter {
         &self.limiter
+    }
+
+    /// What is known of keys, namespaces and overrides.
+    pub(crate) fn settings(&self) -> Settings {
+        self.control.settings()
+    }
+
+    /// What happened to calls that may be sent again.
+    pub(crate) fn idempotency_counts(&self) -> IdempotencyCounts {
+        self.idempotency.counts()
     }
 
     /// Takes one bounded step of forgetting calls that were answered long ago.

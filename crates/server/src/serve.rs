@@ -1,5 +1,6 @@
 //! `tidegate serve`: builds what is needed, says so, serves, and ends cleanly.
 
+mod admin;
 mod keys;
 mod welcome;
 
@@ -24,11 +25,13 @@ use crate::counts_file::CountsFile;
 use crate::door::Door;
 use crate::globe::{Database, Globe, GlobeError, StartError};
 use crate::idempotency::Idempotency;
+use crate::metrics::Metrics;
 use crate::place::{self, PlaceError};
 use crate::region::Region;
 use crate::request_id::RequestIds;
 use crate::signals::Signals;
 use crate::tls::TlsError;
+use admin::Admin;
 use keys::{KeyNews, Opened};
 use welcome::{Farewell, Welcome};
 
@@ -83,6 +86,13 @@ pub enum ServeError {
          it, or listen on 127.0.0.1."
     )]
     PlainHttpExposed(SocketAddr),
+    /// Neither must what is for operators.
+    #[error(
+        "{0} (TIDEGATE_ADMIN_LISTEN or --admin-listen) can be reached by other machines, and what \
+         it says needs no key and is not encrypted.\nSay --plain-http if they are trusted, or \
+         listen on 127.0.0.1."
+    )]
+    AdminExposed(SocketAddr),
     /// TLS, or its files.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -130,6 +140,7 @@ impl ServeError {
             | Self::InvalidDatabase(_)
             | Self::Database(_, GlobalError::Schema(_))
             | Self::PlainHttpExposed(_)
+            | Self::AdminExposed(_)
             | Self::Tls(_)
             | Self::InvalidRedis(_)
             | Self::InvalidFleetSecret(_) => ExitCode::from(2),
@@ -174,6 +185,7 @@ async fn run(args: &ServeArgs) -> Result<(), ServeError> {
     let limits = wire::limits(&args.transport);
     // Before anything is made that could not be shown: the first key is.
     let listener = wire::listen(args.listen)?;
+    let admin = Admin::listen(args)?;
     let secret = args.fleet_secret_bytes().map_err(ServeError::InvalidFleetSecret)?;
     let region = args.redis.as_deref().map(|url| Region::parse(url, secret)).transpose()?;
     let globe = Globe::parse(args)?;
@@ -183,7 +195,8 @@ async fn run(args: &ServeArgs) -> Result<(), ServeError> {
     let shared = Shared { region, globe };
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let opened = Opened::new(args, database(args, &shared)?, Arc::clone(&clock)).await?;
-    let made = Made { clock, control: Arc::clone(&opened.control), restored: None };
+    let made =
+        Made { clock: Arc::clone(&clock), control: Arc::clone(&opened.control), restored: None };
     let (door, counts) = door_with_counts(args, &shared, made).await?;
     let served = Served { door, counts, shared };
     // Caught before anyone is told that we run: whoever reads the address may ask us to end.
@@ -194,6 +207,7 @@ async fn run(args: &ServeArgs) -> Result<(), ServeError> {
     say(&Welcome {
         address: listener.local_addr()?,
         encrypted: args.transport.tls_cert.is_some(),
+        admin: admin.address()?,
         memory: args.memory,
         subjects_max: served.door.limiter().subjects_max(),
         settings: &opened.place(&served.shared),
@@ -201,7 +215,10 @@ async fn run(args: &ServeArgs) -> Result<(), ServeError> {
         key: &opened.key_news(args).await?,
     });
     let mut entrance = Entrance::new(listener, Arc::clone(&served.door), limits, tls);
-    let work = served.work(opened);
+    let door = Arc::clone(&served.door);
+    let metrics = Metrics::new(door, entrance.watch(), args.memory, &*clock);
+    let mut work = served.work(opened);
+    work.extend(admin.begin(metrics));
     entrance.accept_until(signals.next()).await;
     let hurried = wire::retire(&mut entrance, args.transport.retire_for, &mut signals).await;
     served.end(entrance.stop(), work, hurried, &mut signals).await;

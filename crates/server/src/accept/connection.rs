@@ -75,7 +75,7 @@ pub(super) struct House {
 }
 
 impl House {
-    fn is_retiring(&self) -> bool {
+    pub(super) fn is_retiring(&self) -> bool {
         // ORDER: relaxed, here and where it is set. A request that misses it is told by the next.
         self.retiring.load(Ordering::Relaxed)
     }

@@ -104,6 +104,10 @@ impl Places {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(super) const fn limits(&self) -> Limits {
+        self.limits
+    }
+
     /// How many are open.
     pub(super) fn open(&self) -> usize {
         self.taken().by_number.len()

@@ -1,5 +1,6 @@
 //! What can be said about connections: how many, with TLS or without, and how they end.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,6 +11,9 @@ use crate::accept::Limits;
 
 /// Most connections that can be asked for. More than a process may have files open, by far.
 const CONNECTIONS_MAX_MAX: i64 = 1_000_000;
+
+/// Where the address of the admin listener is looked for.
+const ADMIN_VARIABLE: &str = "TIDEGATE_ADMIN_LISTEN";
 
 /// Longest time to retire. Supervisors wait for minutes at most; more is a slip of the keyboard.
 const RETIRE_MS_MAX: u64 = 3_600_000;
@@ -51,6 +55,12 @@ pub struct TransportArgs {
     /// Answer other machines without TLS: TLS ends in front of it, or the network is trusted.
     #[arg(long, conflicts_with = "tls_cert")]
     pub plain_http: bool,
+
+    /// Answer /metrics, /livez and /readyz at this address too, without a key [default: nowhere].
+    ///
+    /// In clear text always: an address that other machines can reach needs --plain-http.
+    #[arg(long, value_name = "ADDRESS", env = ADMIN_VARIABLE, value_parser = super::listen)]
+    pub admin_listen: Option<SocketAddr>,
 
     /// How long to go on answering after the first signal, so that load balancers can notice.
     ///

@@ -129,6 +129,17 @@ impl Directory {
         self.keys.get(digest)
     }
 
+    /// How many workspaces, keys, namespaces and overrides there are.
+    pub(crate) fn sizes(&self) -> [usize; 4] {
+        let all = self.workspaces.values().flat_map(|home| home.namespaces.values());
+        let overrides: Vec<usize> = all
+            .filter(|namespace| !namespace.deleted)
+            .map(|namespace| namespace.overrides.all().len())
+            .collect();
+        let (namespaces, overrides) = (overrides.len(), overrides.iter().sum());
+        [self.workspaces.len(), self.keys.len(), namespaces, overrides]
+    }
+
     /// Whether there is any key.
     pub(crate) fn has_keys(&self) -> bool {
         !self.keys.is_empty()

@@ -9,6 +9,7 @@ fn transport() -> TransportArgs {
         tls_cert: None,
         tls_key: None,
         plain_http: false,
+        admin_listen: None,
         retire_for: Duration::ZERO,
     }
 }
@@ -37,6 +38,7 @@ fn welcome_with(args: &ServeArgs, key: &KeyNews) -> String {
     Welcome {
         address,
         encrypted,
+        admin: args.transport.admin_listen,
         memory,
         subjects_max: 1,
         settings: "a file",
@@ -65,6 +67,25 @@ fn keys_do_not_cross_a_network_in_clear_text_unless_that_is_wanted() {
         let args = ServeArgs { listen: loopback.parse().unwrap(), ..args() };
         assert!(wire::check(&args).is_ok(), "{loopback}");
     }
+}
+
+#[test]
+fn what_operators_see_is_not_shown_to_a_network_unless_that_is_wanted() {
+    let listen = "127.0.0.1:1".parse().unwrap();
+    let admin = |address: &str, plain_http| {
+        let admin_listen = Some(address.parse().unwrap());
+        let transport = TransportArgs { plain_http, admin_listen, ..transport() };
+        ServeArgs { listen, transport, ..args() }
+    };
+    let error = wire::check(&admin("0.0.0.0:9300", false)).unwrap_err();
+    assert!(matches!(error, ServeError::AdminExposed(_)), "{error}");
+    for way_out in ["--plain-http", "127.0.0.1"] {
+        assert!(error.to_string().contains(way_out), "{error}");
+    }
+    assert!(wire::check(&admin("0.0.0.0:9300", true)).is_ok());
+    assert!(wire::check(&admin("[::1]:9300", false)).is_ok());
+    let said = welcome(&admin("127.0.0.1:9300", false));
+    assert!(said.contains("  metrics   http://127.0.0.1:9300/metrics\n"), "{said}");
 }
 
 #[test]

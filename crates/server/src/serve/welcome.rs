@@ -13,6 +13,8 @@ use crate::globe::Globe;
 pub(super) struct Welcome<'a> {
     pub(super) address: SocketAddr,
     pub(super) encrypted: bool,
+    /// Where metrics are, if they are anywhere.
+    pub(super) admin: Option<SocketAddr>,
     pub(super) memory: usize,
     pub(super) subjects_max: usize,
     /// Where keys, namespaces and overrides are.
@@ -30,6 +32,9 @@ impl fmt::Display for Welcome<'_> {
         writeln!(f, "  memory    {memory_mib} MiB, about {subjects} subjects")?;
         writeln!(f, "  settings  {}", self.settings)?;
         write!(f, "{}", self.shared)?;
+        if let Some(admin) = self.admin {
+            writeln!(f, "  metrics   http://{}/metrics", reachable(admin))?;
+        }
         writeln!(f, "  root key  {}\n", self.key)?;
         writeln!(f, "Try it; of four in a minute the last is denied:\n")?;
         // Whoever has no key at hand is told how to get one, above.

@@ -25,6 +25,10 @@ pub(super) fn check(args: &ServeArgs) -> Result<(), ServeError> {
     if in_clear_text && !args.listen.ip().is_loopback() {
         return Err(ServeError::PlainHttpExposed(args.listen));
     }
+    let is_exposed = |address: &SocketAddr| !wire.plain_http && !address.ip().is_loopback();
+    if let Some(address) = wire.admin_listen.filter(is_exposed) {
+        return Err(ServeError::AdminExposed(address));
+    }
     Ok(())
 }
 

@@ -19,6 +19,8 @@ mod globe;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod metrics;
+#[cfg(test)]
 mod process;
 #[cfg(test)]
 mod region;

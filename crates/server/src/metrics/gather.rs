@@ -1,0 +1,97 @@
+//! Every metric, with its meaning.
+
+mod globe;
+mod house;
+mod region;
+
+use tidegate::Counts;
+
+use super::{Family, Seen, counter};
+
+/// All metrics, in the order of `docs/metrics.md`.
+pub(super) fn all(seen: &Seen) -> Vec<Family> {
+    let mut all = decisions(&seen.counts);
+    all.extend(table(&seen.counts));
+    all.extend(house::all(seen));
+    all.extend(seen.region.iter().flat_map(region::all));
+    all.extend(seen.globe.iter().flat_map(globe::all));
+    all
+}
+
+/// What was said to callers.
+fn decisions(counts: &Counts) -> Vec<Family> {
+    vec![
+        counter(
+            "tidegate_decisions_total",
+            "Requests decided; each item of a batch that was admitted or that did not fit counts.",
+        )
+        .like("decisions_total")
+        .at(
+            &[("verdict", "admitted"), ("source", "local"), ("reason", "none")],
+            counts.admitted_local,
+        )
+        .at(
+            &[("verdict", "admitted"), ("source", "region"), ("reason", "none")],
+            counts.admitted_granted,
+        )
+        .at(&[("verdict", "denied"), ("source", "local"), ("reason", "limit")], counts.denied_local)
+        .at(
+            &[("verdict", "denied"), ("source", "local"), ("reason", "reserved")],
+            counts.denied_reserved,
+        )
+        .at(
+            &[("verdict", "denied"), ("source", "local"), ("reason", "memory")],
+            counts.denied_memory,
+        ),
+        counter("tidegate_batches_total", "Batches decided.")
+            .at(&[("verdict", "admitted")], counts.batches_admitted)
+            .at(&[("verdict", "denied")], counts.batches_denied),
+        counter(
+            "tidegate_batch_items_undone_total",
+            "Items that fitted in a batch that was denied because of another item.",
+        )
+        .is(counts.batch_items_undone),
+        counter(
+            "tidegate_reservations_denied_total",
+            "Reservations of batches that did not fit although the first look had room for them.",
+        )
+        .is(counts.reservations_denied),
+        counter(
+            "tidegate_strict_armed_total",
+            "Denials that armed strict mode; those that only extended it do not count.",
+        )
+        .like("strict_mode_activations_total")
+        .is(counts.strict_armed),
+    ]
+}
+
+/// What happened in memory.
+fn table(counts: &Counts) -> Vec<Family> {
+    vec![
+        counter(
+            "tidegate_races_lost_total",
+            "Compare-and-swaps lost to another thread; each was tried again.",
+        )
+        .is(counts.races_lost),
+        counter(
+            "tidegate_ledgers_moved_total",
+            "Ledgers that were retired or used again while a decision was looking at them.",
+        )
+        .is(counts.ledgers_moved),
+        counter(
+            "tidegate_cells_begun_total",
+            "Cells to which something was admitted for the first time.",
+        )
+        .like("windows_created_total")
+        .is(counts.cells_begun),
+        counter("tidegate_subjects_created_total", "Subjects taken into memory.")
+            .is(counts.subjects_created),
+        counter(
+            "tidegate_subjects_dropped_total",
+            "Subjects dropped from memory: their cells had expired, or others needed the room.",
+        )
+        .like("windows_evicted_total")
+        .at(&[("reason", "expired")], counts.subjects_expired)
+        .at(&[("reason", "evicted")], counts.subjects_evicted),
+    ]
+}

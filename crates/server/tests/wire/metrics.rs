@@ -1,0 +1,145 @@
+//! The admin listener: metrics and health, for those who look after a server.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use serde_json::json;
+
+use crate::support::{Client, DEADLINE, KEY, LIMIT, Server, WINDOW_MS, eventually, tidegate};
+
+/// A server with an admin listener, and where that is.
+fn start() -> (Server, SocketAddr) {
+    let server = Server::start_saying(&["--admin-listen", "127.0.0.1:0"]);
+    let line = server.wait_for_line("/metrics");
+    let admin = line.split("http://").nth(1).and_then(|url| url.strip_suffix("/metrics"));
+    (server, admin.unwrap().parse().unwrap())
+}
+
+/// One request on a connection of its own: the head of the reply, and its body.
+fn ask(admin: SocketAddr, method: &str, path: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(admin).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    stream.write_all(format!("{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    let (head, body) = reply.split_once("\r\n\r\n").unwrap();
+    (head.to_owned(), body.to_owned())
+}
+
+fn scrape(admin: SocketAddr) -> String {
+    let (head, body) = ask(admin, "GET", "/metrics");
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    assert!(
+        head.to_ascii_lowercase().contains("content-type: text/plain; version=0.0.4"),
+        "{head}"
+    );
+    body
+}
+
+/// The value of a series.
+fn value(metrics: &str, series: &str) -> f64 {
+    let found = metrics.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    found.unwrap_or_else(|| panic!("no {series} in {metrics}")).parse().unwrap()
+}
+
+/// All series, without their values.
+fn names(metrics: &str) -> Vec<&str> {
+    let series = metrics.lines().filter(|line| !line.starts_with('#'));
+    series.filter_map(|line| Some(line.rsplit_once(' ')?.0)).collect()
+}
+
+const ADMITTED: &str =
+    r#"tidegate_decisions_total{verdict="admitted",source="local",reason="none"}"#;
+const DENIED: &str = r#"tidegate_decisions_total{verdict="denied",source="local",reason="limit"}"#;
+
+#[test]
+fn thousands_of_identifiers_make_no_series_and_hostile_names_no_label() {
+    let (server, admin) = start();
+    let before = scrape(admin);
+    let mut client = server.client();
+    let hostile = "hush\"}\n tidegate_admitted 1\n{\\";
+    let item = |namespace: &str, identifier: String| {
+        let limit = json!({"namespace": namespace, "identifier": identifier});
+        let mut limit = limit.as_object().unwrap().clone();
+        limit.extend([("limit".to_owned(), json!(1)), ("duration".to_owned(), json!(WINDOW_MS))]);
+        limit
+    };
+    for batch in 0..30 {
+        let items: Vec<_> =
+            (0..100).map(|n| item("crowd", format!("{hostile}{batch}-{n}"))).collect();
+        let reply = client.post("/v2/ratelimit.multiLimit", &json!(items));
+        assert_eq!(reply.data()["passed"], true);
+    }
+    let one = json!(item(hostile, hostile.to_owned()));
+    assert_eq!(client.post(LIMIT, &one).data()["success"], true);
+    assert_eq!(client.post(LIMIT, &one).data()["success"], false);
+    let after = scrape(admin);
+    assert_eq!(names(&before), names(&after));
+    assert!(!after.contains("hush") && !after.contains("crowd"), "{after}");
+    assert_eq!((value(&after, ADMITTED), value(&after, DENIED)), (3_001.0, 1.0));
+    assert_eq!(value(&after, "tidegate_subjects"), 3_001.0);
+    assert_eq!(value(&after, "tidegate_namespaces"), 2.0);
+    assert_eq!(value(&after, "tidegate_keys"), 1.0);
+}
+
+#[test]
+fn how_a_process_stands_is_in_the_metrics() {
+    let (server, admin) = start();
+    let mut idle = server.client();
+    assert_eq!(idle.ask("GET", "/livez").status, 200);
+    let metrics = scrape(admin);
+    assert_eq!(value(&metrics, "tidegate_connections"), 1.0, "those who look do not count");
+    assert!(value(&metrics, "tidegate_connections_max") >= 1.0);
+    assert_eq!(value(&metrics, "tidegate_memory_budget_bytes"), f64::from(256 << 20));
+    assert!(value(&metrics, "tidegate_memory_accounted_bytes") > 0.0);
+    assert!(value(&metrics, "tidegate_process_start_time_seconds") > 1.7e9);
+    assert_eq!(value(&metrics, "tidegate_settings_read"), 1.0);
+    let version = format!("tidegate_build_info{{version=\"{}\"", env!("CARGO_PKG_VERSION"));
+    assert!(names(&metrics).iter().any(|name| name.starts_with(&version)), "{metrics}");
+}
+
+#[test]
+fn health_is_on_both_listeners_and_nothing_else_is() {
+    let (server, admin) = start();
+    for path in ["/livez", "/readyz"] {
+        assert!(ask(admin, "GET", path).0.starts_with("HTTP/1.1 200 "));
+        assert_eq!(server.client().ask("GET", path).status, 200);
+    }
+    assert!(ask(admin, "HEAD", "/metrics").0.starts_with("HTTP/1.1 200 "));
+    assert!(ask(admin, "POST", "/metrics").0.starts_with("HTTP/1.1 405 "));
+    assert!(ask(admin, "GET", LIMIT).0.starts_with("HTTP/1.1 404 "));
+    assert_eq!(server.client().ask("GET", "/metrics").status, 404, "callers see no metrics");
+}
+
+#[test]
+fn a_server_that_retires_says_so_until_it_ends() {
+    let args = ["--admin-listen", "127.0.0.1:0", "--retire-for", "1h"];
+    let mut server = Server::start_saying(&args);
+    let line = server.wait_for_line("/metrics");
+    let admin = line.split("http://").nth(1).and_then(|url| url.strip_suffix("/metrics"));
+    let admin = admin.unwrap().parse().unwrap();
+    server.signal("TERM");
+    let retires = || ask(admin, "GET", "/readyz").0.starts_with("HTTP/1.1 503 ").then_some(());
+    eventually(DEADLINE, retires);
+    assert_eq!(value(&scrape(admin), "tidegate_retiring"), 1.0);
+    server.signal("TERM");
+    assert!(server.wait_for_end().success());
+}
+
+#[test]
+fn those_who_only_sit_there_keep_nobody_from_calling() {
+    let (server, admin) = start();
+    let sitting: Vec<TcpStream> = (0..64).map(|_| TcpStream::connect(admin).unwrap()).collect();
+    let mut client = Client::connect(server.address, KEY);
+    assert_eq!(client.ask("GET", "/readyz").status, 200);
+    drop(sitting);
+    scrape(admin);
+}
+
+#[test]
+fn an_address_that_others_can_reach_is_refused() {
+    let args = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "0.0.0.0:0"];
+    let (code, said) = Server::run_to_end(&mut tidegate(&args));
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("--plain-http") && said.contains("--admin-listen"), "{said}");
+}
