@@ -60,6 +60,7 @@ pub(crate) mod output;
 #[cfg(test)]
 mod tests;
 mod transport;
+mod version;
 
 pub use bench::{AskedArgs, BenchArgs, Rate};
 pub use client::{
@@ -134,7 +135,7 @@ environment variable if there is a password: a command line can be read by every
 
 /// What was said, as it is read from a command line. The [module](self) has an example.
 #[derive(Debug, Parser)]
-#[command(name = "tidegate", about = ABOUT, version)]
+#[command(name = "tidegate", about = ABOUT, version, long_version = version::LONG.as_str())]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub struct Cli {
     /// What to do.

@@ -20,6 +20,7 @@ mod words;
 
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use bytes::Bytes;
@@ -40,6 +41,8 @@ use show::{Batch, Limited, Overrides, Page};
 
 /// It was denied, and that was to be a failure.
 const DENIED: u8 = 1;
+/// The server is there, but wants nobody.
+const NOT_READY: u8 = 3;
 /// Most pages of a list: more than any namespace has. A server whose pages have no end is broken.
 const PAGES_MAX: usize = 100_000;
 
@@ -77,6 +80,8 @@ pub fn run(command: &ClientCommand) -> ExitCode {
         ClientCommand::Explain(args) => explain(args),
         ClientCommand::Inspect(args) => inspect(args),
         ClientCommand::Bench(args) => bench::bench(args),
+        ClientCommand::Health { url } => health(url),
+        ClientCommand::Man { directory } => man(directory),
         ClientCommand::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "tidegate", &mut script);
@@ -89,6 +94,31 @@ pub fn run(command: &ClientCommand) -> ExitCode {
         let _ = writeln!(io::stderr().lock(), "{why}");
         why.exit_code()
     })
+}
+
+/// Asks whether the server wants clients.
+fn health(url: &str) -> Done {
+    let server = Server::without_key(url)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let answer = runtime.map_err(Failure::System)?.block_on(server.get("/readyz"))?;
+    match answer.status() {
+        200 => print(&"ready"),
+        503 => {
+            print(&"retiring");
+            return Ok(ExitCode::from(NOT_READY));
+        }
+        // Whoever this is.
+        _ => drop(answer.check()?),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a page for every command.
+fn man(directory: &Path) -> Done {
+    let made = std::fs::create_dir_all(directory);
+    let written = made.and_then(|()| clap_mangen::generate_to(Cli::command(), directory));
+    written.map_err(Failure::System)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What a command ends with.

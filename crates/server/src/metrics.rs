@@ -21,6 +21,7 @@ use crate::accept::Watch;
 use crate::door::Door;
 use crate::idempotency::IdempotencyCounts;
 
+pub(crate) use process::{COMMIT, FEATURES};
 pub(crate) use text::TEXT_FORMAT;
 use text::render;
 

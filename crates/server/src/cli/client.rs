@@ -70,6 +70,14 @@ Nothing is spent. Exit codes: as for `tidegate limit`, without 1.
 Example:
   tidegate inspect --namespace email --identifier user-1 --window 1h";
 
+const HEALTH_EXAMPLES: &str = "\
+Exit codes: 0 ready, 2 said wrongly, 3 retiring, or the server could not be reached. No key is \
+needed.
+
+Example:
+  tidegate health --url http://127.0.0.1:9300
+      Asks the admin listener; the data listener answers too.";
+
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
   tidegate completions bash > ~/.local/share/bash-completion/completions/tidegate
@@ -98,6 +106,25 @@ pub enum ClientCommand {
     /// Load a server, and measure how it answers.
     #[command(after_long_help = BENCH_EXAMPLES)]
     Bench(Box<BenchArgs>),
+    /// Ask whether a server is ready: for health checks.
+    #[command(after_help = HEALTH_EXAMPLES)]
+    Health {
+        /// The address of the server.
+        #[arg(
+            long,
+            value_name = "URL",
+            env = URL_VARIABLE,
+            hide_env_values = true,
+            default_value = URL
+        )]
+        // Read by `client`, as that of `ServerArgs`.
+        url: String,
+    },
+    /// Write manual pages of all commands into a directory.
+    Man {
+        /// Where; it is made if it is missing.
+        directory: PathBuf,
+    },
     /// Print what makes a shell complete these commands.
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {

@@ -11,7 +11,7 @@ use hyper::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT,
 };
 use hyper::http::request::Parts;
-use hyper::{HeaderMap, Request, Uri};
+use hyper::{HeaderMap, Method, Request, Uri};
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde_json::Value;
@@ -37,7 +37,8 @@ const AGENT: &str = concat!("tidegate/", env!("CARGO_PKG_VERSION"));
 /// A server, and as whom to speak to it.
 pub(super) struct Server {
     place: Place,
-    authorization: HeaderValue,
+    /// Absent for what needs no key.
+    authorization: Option<HeaderValue>,
     http2: bool,
     #[cfg(feature = "tls")]
     tls: super::tls::Encrypter,
@@ -91,12 +92,7 @@ struct Pagination {
 impl Server {
     /// Reads address and key. Neither is repeated when it is wrong: there may be secrets in them.
     pub(super) fn new(url: &str, key: &str) -> Result<Self, Failure> {
-        let wrong =
-            |why: &str| Failure::Usage(format!("the address (--url or TIDEGATE_URL) {why}"));
-        let place = Place::parse(url).map_err(wrong)?;
-        if place.secure && !cfg!(feature = "tls") {
-            return Err(wrong("begins with https://, which needs a build with the feature `tls`"));
-        }
+        let server = Self::without_key(url)?;
         let key_wrong = "the key (TIDEGATE_ROOT_KEY or --root-key) must be of visible ASCII \
                          characters, without spaces";
         let visible = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
@@ -105,9 +101,20 @@ impl Server {
             return Err(Failure::Usage(key_wrong.to_owned()));
         };
         authorization.set_sensitive(true);
+        Ok(Self { authorization: Some(authorization), ..server })
+    }
+
+    /// The same, for what needs no key.
+    pub(super) fn without_key(url: &str) -> Result<Self, Failure> {
+        let wrong =
+            |why: &str| Failure::Usage(format!("the address (--url or TIDEGATE_URL) {why}"));
+        let place = Place::parse(url).map_err(wrong)?;
+        if place.secure && !cfg!(feature = "tls") {
+            return Err(wrong("begins with https://, which needs a build with the feature `tls`"));
+        }
         Ok(Self {
             place,
-            authorization,
+            authorization: None,
             http2: false,
             #[cfg(feature = "tls")]
             tls: super::tls::Encrypter::default(),
@@ -131,6 +138,17 @@ impl Server {
         if let Some(key) = key.and_then(|key| HeaderValue::from_str(key).ok()) {
             request.headers_mut().insert(IDEMPOTENCY_KEY, key);
         }
+        self.send(request).await
+    }
+
+    /// Asks for something.
+    pub(super) async fn get(&self, path: &str) -> Result<Answer, Failure> {
+        let mut head = self.head_for(path, false)?;
+        head.method = Method::GET;
+        self.send(Request::from_parts(head, Full::default())).await
+    }
+
+    async fn send(&self, request: Request<Full<Bytes>>) -> Result<Answer, Failure> {
         let stream = self.dial().await.map_err(|why| self.unreachable(&why))?;
         let exchange = async {
             let stream = self.encrypted(stream, false).await?;
@@ -197,8 +215,10 @@ impl Server {
         request = request
             .header(USER_AGENT, AGENT)
             .header(ACCEPT, json.clone())
-            .header(CONTENT_TYPE, json)
-            .header(AUTHORIZATION, self.authorization.clone());
+            .header(CONTENT_TYPE, json);
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization.clone());
+        }
         let (head, ()) = request.body(()).map_err(strange)?.into_parts();
         Ok(head)
     }
@@ -295,6 +315,10 @@ impl fmt::Display for Place {
 }
 
 impl Answer {
+    pub(super) const fn status(&self) -> u16 {
+        self.status
+    }
+
     /// The whole reply on one line.
     pub(super) fn line(&self) -> String {
         let text = String::from_utf8_lossy(&self.body);

@@ -21,6 +21,8 @@ mod hostile;
 #[cfg(test)]
 mod metrics;
 #[cfg(test)]
+mod packaging;
+#[cfg(test)]
 mod process;
 #[cfg(test)]
 mod region;

@@ -1,0 +1,37 @@
+# An image with the binary and what it links with, and nothing that it does not need.
+#
+#   docker build --build-arg COMMIT=$(git rev-parse --short HEAD) -t tidegate .
+#   docker run -p 7600:7600 -v tidegate:/var/lib/tidegate tidegate
+
+FROM rust:1.95-slim-trixie AS build
+# What `tidegate --version` and the metrics say; the history is not in the build.
+ARG COMMIT=unknown
+# `tls` is for --tls-cert, rediss:// and https://. Empty builds without it.
+ARG FEATURES=tls
+WORKDIR /src
+COPY . .
+RUN TIDEGATE_COMMIT=$COMMIT cargo build --locked --profile dist -p tidegate-server \
+        --bin tidegate --features "$FEATURES" \
+    && install -D -s target/dist/tidegate /out/tidegate \
+    # A volume takes over who owns the directory that it covers.
+    && install -d -m 0700 /out/data
+
+FROM debian:trixie-slim
+# The authorities by which encrypted stores are known.
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends ca-certificates \
+    && rm -rf /var/lib/apt/lists/*
+# A number, not a name: supervisors that refuse root can tell that it is not.
+COPY --from=build --chown=65532:65532 /out/data /var/lib/tidegate
+COPY --from=build /out/tidegate /usr/bin/tidegate
+USER 65532:65532
+ENV TIDEGATE_DATA=/var/lib/tidegate
+VOLUME /var/lib/tidegate
+EXPOSE 7600
+# It stops in order on SIGTERM, within 10 s: give `docker stop -t 15`.
+STOPSIGNAL SIGTERM
+# With other words than those below, say where it listens: -e TIDEGATE_URL=http://127.0.0.1:…
+HEALTHCHECK --interval=10s --timeout=3s --start-period=5s CMD ["tidegate", "health"]
+ENTRYPOINT ["tidegate"]
+# Whoever runs a container decides what reaches it; TLS ends in front of it, or is added here.
+CMD ["serve", "--listen", "0.0.0.0:7600", "--plain-http"]
