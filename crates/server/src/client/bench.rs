@@ -27,6 +27,7 @@ use tokio::time::{Instant, interval, timeout_at};
 use super::failure::Failure;
 use super::http::{ANSWER_WITHIN, Server};
 use super::{DENIED, Done, Session, print};
+use crate::accept::files;
 use crate::cli::output::say_json;
 use crate::cli::{AskedArgs, BenchArgs, Output};
 use crate::signals::Signals;
@@ -49,6 +50,11 @@ const PROGRESS: Duration = Duration::from_secs(1);
 pub(super) fn bench(args: &BenchArgs) -> Done {
     let session = Session::new(&args.server)?;
     let server = if args.http2 { session.server.speaking_http2() } else { session.server };
+    let possible = files::allow(args.connections);
+    if possible < args.connections {
+        let why = format!("this process may open files for {possible} --connections (`ulimit -n`)");
+        return Err(Failure::Usage(why));
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(Failure::System)?;
     let report = runtime.block_on(run(args, server));

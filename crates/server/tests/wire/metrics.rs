@@ -4,19 +4,25 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use serde_json::json;
+use tidegate_lab::RedisServer;
 
-use crate::support::{Client, DEADLINE, KEY, LIMIT, Server, WINDOW_MS, eventually, tidegate};
+use crate::support::{Client, DEADLINE, KEY, LIMIT, Server, WINDOW_MS, ask, eventually, tidegate};
 
 /// A server with an admin listener, and where that is.
 fn start() -> (Server, SocketAddr) {
-    let server = Server::start_saying(&["--admin-listen", "127.0.0.1:0"]);
+    start_saying(&[])
+}
+
+/// The same, with more to say.
+fn start_saying(more: &[&str]) -> (Server, SocketAddr) {
+    let server = Server::start_saying(&[&["--admin-listen", "127.0.0.1:0"], more].concat());
     let line = server.wait_for_line("/metrics");
     let admin = line.split("http://").nth(1).and_then(|url| url.strip_suffix("/metrics"));
     (server, admin.unwrap().parse().unwrap())
 }
 
 /// One request on a connection of its own: the head of the reply, and its body.
-fn ask(admin: SocketAddr, method: &str, path: &str) -> (String, String) {
+fn look(admin: SocketAddr, method: &str, path: &str) -> (String, String) {
     let mut stream = TcpStream::connect(admin).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
     stream.write_all(format!("{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).unwrap();
@@ -27,7 +33,7 @@ fn ask(admin: SocketAddr, method: &str, path: &str) -> (String, String) {
 }
 
 fn scrape(admin: SocketAddr) -> String {
-    let (head, body) = ask(admin, "GET", "/metrics");
+    let (head, body) = look(admin, "GET", "/metrics");
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
     assert!(
         head.to_ascii_lowercase().contains("content-type: text/plain; version=0.0.4"),
@@ -99,27 +105,38 @@ fn how_a_process_stands_is_in_the_metrics() {
 }
 
 #[test]
+fn what_is_said_to_the_region_is_in_the_metrics() {
+    let redis = RedisServer::start().unwrap();
+    let (server, admin) = start_saying(&["--redis", &redis.url()]);
+    assert_eq!(server.client().post(LIMIT, &ask("a", 10, 1)).data()["success"], true);
+    let rises = |series: &'static str| {
+        eventually(DEADLINE, || (value(&scrape(admin), series) > 0.0).then_some(()));
+    };
+    rises("tidegate_region_replayed_total");
+    rises("tidegate_region_refreshes_total{reason=\"cold\"}");
+    assert_eq!(value(&scrape(admin), "tidegate_region_losses_total"), 0.0);
+    drop(redis);
+    rises("tidegate_region_calls_failed_total");
+}
+
+#[test]
 fn health_is_on_both_listeners_and_nothing_else_is() {
     let (server, admin) = start();
     for path in ["/livez", "/readyz"] {
-        assert!(ask(admin, "GET", path).0.starts_with("HTTP/1.1 200 "));
+        assert!(look(admin, "GET", path).0.starts_with("HTTP/1.1 200 "));
         assert_eq!(server.client().ask("GET", path).status, 200);
     }
-    assert!(ask(admin, "HEAD", "/metrics").0.starts_with("HTTP/1.1 200 "));
-    assert!(ask(admin, "POST", "/metrics").0.starts_with("HTTP/1.1 405 "));
-    assert!(ask(admin, "GET", LIMIT).0.starts_with("HTTP/1.1 404 "));
+    assert!(look(admin, "HEAD", "/metrics").0.starts_with("HTTP/1.1 200 "));
+    assert!(look(admin, "POST", "/metrics").0.starts_with("HTTP/1.1 405 "));
+    assert!(look(admin, "GET", LIMIT).0.starts_with("HTTP/1.1 404 "));
     assert_eq!(server.client().ask("GET", "/metrics").status, 404, "callers see no metrics");
 }
 
 #[test]
 fn a_server_that_retires_says_so_until_it_ends() {
-    let args = ["--admin-listen", "127.0.0.1:0", "--retire-for", "1h"];
-    let mut server = Server::start_saying(&args);
-    let line = server.wait_for_line("/metrics");
-    let admin = line.split("http://").nth(1).and_then(|url| url.strip_suffix("/metrics"));
-    let admin = admin.unwrap().parse().unwrap();
+    let (mut server, admin) = start_saying(&["--retire-for", "1h"]);
     server.signal("TERM");
-    let retires = || ask(admin, "GET", "/readyz").0.starts_with("HTTP/1.1 503 ").then_some(());
+    let retires = || look(admin, "GET", "/readyz").0.starts_with("HTTP/1.1 503 ").then_some(());
     eventually(DEADLINE, retires);
     assert_eq!(value(&scrape(admin), "tidegate_retiring"), 1.0);
     server.signal("TERM");

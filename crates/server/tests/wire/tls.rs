@@ -109,6 +109,24 @@ mod built {
         }
     }
 
+    #[test]
+    fn a_load_is_sent_encrypted_over_both_protocols() {
+        let files = Files::new("load");
+        let server = files.start();
+        let url = format!("https://localhost:{}", server.address.port());
+        let load = ["bench", "--rate", "max", "--for", "200ms", "--warm-up", "0s", "--url", &url];
+        let said = [&load[..], &["--connections", "2", "--output", "json"]].concat();
+        for more in [&[][..], &["--http2"]] {
+            let mut command = tidegate(&[&said[..], more].concat());
+            command.env("SSL_CERT_FILE", files.path("cert.pem"));
+            let (code, out) = Server::run_to_end(&mut command);
+            assert_eq!(code, Some(0), "{out}");
+            let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+            assert!(report["sent"].as_u64() > Some(0), "{report}");
+            assert_eq!(report["sent"], report["admitted"], "{report}");
+        }
+    }
+
     #[tokio::test]
     async fn whoever_does_not_get_through_the_handshake_is_cut_off() {
         let files = Files::new("handshake");

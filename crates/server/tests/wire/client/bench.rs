@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Ended, run, run_with};
-use crate::support::{DEADLINE, Server, eventually, tidegate};
+use crate::support::{DEADLINE, Server, eventually, program, tidegate};
 
 /// How long the server stalls, once.
 const STALL: Duration = Duration::from_millis(200);
@@ -167,6 +167,16 @@ fn what_cannot_be_measured_is_said_before_anything_is_sent() {
     assert_eq!(code(&other_key, "401"), 2);
     assert_eq!(code(&bench(&url, &["--window", "1ms"]), "duration"), 2);
     assert_eq!(code(&bench("http://127.0.0.1:1", &[]), "cannot reach"), 3);
+}
+
+#[test]
+fn too_few_files_for_the_connections_are_said() {
+    let server = Stalling::start();
+    let binary = env!("CARGO_BIN_EXE_tidegate");
+    let line = format!("ulimit -n 256 && exec {binary} bench --connections 1000");
+    let mut shell = program("sh", &["-c", &line]);
+    let (code, said) = Server::run_to_end(shell.env("TIDEGATE_URL", server.url()));
+    assert!(code == Some(2) && said.contains("ulimit -n"), "{code:?}: {said}");
 }
 
 /// Ends with the test.
