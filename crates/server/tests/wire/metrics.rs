@@ -112,8 +112,7 @@ fn what_is_said_to_the_region_is_in_the_metrics() {
     let rises = |series: &'static str| {
         eventually(DEADLINE, || (value(&scrape(admin), series) > 0.0).then_some(()));
     };
-    rises("tidegate_region_replayed_total");
-    rises("tidegate_region_refreshes_total{reason=\"cold\"}");
+    rises("tidegate_region_calls_total");
     assert_eq!(value(&scrape(admin), "tidegate_region_losses_total"), 0.0);
     drop(redis);
     rises("tidegate_region_calls_failed_total");
