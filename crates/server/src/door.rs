@@ -33,6 +33,7 @@ use crate::reply::{self, Reply};
 use crate::request_id::RequestIds;
 use route::{Operation, Route, route};
 use throttle::Throttled;
+use tokio::sync::Semaphore;
 use tokio::task::JoinError;
 
 #[cfg(test)]
@@ -51,6 +52,8 @@ pub struct Door {
     /// Of namespaces that do not say it.
     consistency: Consistency,
     bodies: Bodies,
+    /// What calls that no client can end may hold, in KiB: all of it is back when they have ended.
+    apart: Arc<Semaphore>,
     refused: AtomicU64,
 }
 
@@ -59,6 +62,10 @@ impl AsRef<Limiter> for Door {
         &self.limiter
     }
 }
+
+/// What the bodies of calls that no client can end may come to together: as much as all large
+/// bodies may.
+const APART_KIB_MAX: u32 = 128 << 10;
 
 /// A request that has arrived. What it asks is not known yet, nor whether it may.
 struct Incoming<'a> {
@@ -120,7 +127,18 @@ impl Door {
     ) -> Self {
         let in_region = limiter.region_counts().is_some();
         let (bodies, refused) = (Bodies::new(), AtomicU64::new(0));
-        Self { limiter, in_region, control, idempotency, request_ids, consistency, bodies, refused }
+        let apart = Arc::new(Semaphore::new(APART_KIB_MAX as usize));
+        Self {
+            limiter,
+            in_region,
+            control,
+            idempotency,
+            request_ids,
+            consistency,
+            bodies,
+            apart,
+            refused,
+        }
     }
 
     /// What the door leads to. There is no example: see the [type](Self).
@@ -209,7 +227,6 @@ impl Door {
         };
         let mut received = self.bodies.read(body, &head.headers, sender).await?;
         if self.in_region && is_sent_again(operation, head) {
-            // The place of the body is kept for as long as somebody waits.
             return self.operate_apart(operation, received.take(), incoming).await;
         }
         self.operate(operation, &received, incoming).await
@@ -224,12 +241,17 @@ impl Door {
         bytes: Bytes,
         incoming: Incoming<'_>,
     ) -> Result<Reply, Problem> {
+        // What a client that left has sent is held without its place among the bodies.
+        let kib = u32::try_from(bytes.len() / 1_024).unwrap_or(APART_KIB_MAX).saturating_add(1);
+        let held = Arc::clone(&self.apart).try_acquire_many_owned(kib);
+        let held = held.map_err(|_| Problem::too_busy())?;
         let (door, head) = (Arc::clone(self), incoming.head.clone());
         let request_id = incoming.request_id.to_owned();
         let task = tokio::spawn(async move {
             let told = Told::default();
             let incoming = Incoming { head: &head, request_id: &request_id, told: &told };
             let answered = door.operate(operation, &bytes, incoming).await;
+            drop(held);
             (answered, told)
         });
         match task.await.map_err(JoinError::try_into_panic) {
@@ -241,6 +263,12 @@ impl Door {
             // The process ends.
             Err(Err(_)) => Err(Problem::too_busy()),
         }
+    }
+
+    /// Waits until the calls that no client can end have ended.
+    pub(crate) async fn apart_ended(&self) {
+        // An error would mean that it is closed, which nobody does.
+        let _ = self.apart.acquire_many(APART_KIB_MAX).await;
     }
 
     /// Everything after the last byte has arrived: what is asked, who asks, and the answer.

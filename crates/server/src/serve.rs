@@ -39,6 +39,9 @@ use welcome::{Farewell, Welcome};
 mod tests;
 mod wire;
 
+/// How long calls whose clients have left are waited for: the sum of what they may wait for.
+const APART_DEADLINE: Duration = Duration::from_secs(2);
+
 /// How long requests in flight may take to finish once the process was asked to end, and how long
 /// they and the record of what was admitted may take together. Supervisors commonly kill after ten
 /// seconds.
@@ -263,6 +266,10 @@ impl Served {
         let patience = if hurried { Duration::ZERO } else { REQUESTS_DEADLINE };
         let enough = async { hurried |= timeout(patience, signals.next()).await.is_ok() };
         let open = connections.drain(enough).await;
+        if !hurried {
+            // Calls whose clients have left: what they admit is to be recorded, too.
+            let _ = timeout(APART_DEADLINE, self.door.apart_ended()).await;
+        }
         work.iter().for_each(JoinHandle::abort);
         let end = if hurried { Instant::now() } else { end };
         let drained = drain(self.door.limiter(), end, signals).await;

@@ -68,6 +68,8 @@ pub(crate) struct Caller {
     pub(crate) claims: bool,
     /// Which of its requests the region has to grant.
     pub(crate) asked: Vec<bool>,
+    /// Who it was when it first waited.
+    pub(crate) since: Option<Waiter>,
     /// How often it was looked at.
     pub(crate) looks: u32,
     /// The region refused it, in this turn.
@@ -77,8 +79,21 @@ pub(crate) struct Caller {
 impl Caller {
     pub(crate) fn new(asks: Vec<Ask>, batch: bool, came: Reading, deadline_us: u64) -> Self {
         let (needs, leads, taken) = (Vec::new(), Vec::new(), false);
-        let (claims, asked, looks, refused) = (false, Vec::new(), 0, None);
-        Self { asks, batch, came, deadline_us, needs, leads, taken, claims, asked, looks, refused }
+        let (claims, asked, since, looks, refused) = (false, Vec::new(), None, 0, None);
+        Self {
+            asks,
+            batch,
+            came,
+            deadline_us,
+            needs,
+            leads,
+            taken,
+            claims,
+            asked,
+            since,
+            looks,
+            refused,
+        }
     }
 }
 

@@ -30,8 +30,8 @@ impl World {
         let now = self.reading(process);
         let refresh = if self.now_us >= caller.deadline_us {
             Refresh::Refused
-        } else if caller.looks > 0 {
-            process.region.refresh_again(&process.table, needs, now.into())
+        } else if let Some(since) = caller.since {
+            process.region.refresh_again(&process.table, needs, since, now.into())
         } else {
             process.region.refresh(&process.table, needs, now.into())
         };
@@ -95,7 +95,8 @@ impl World {
     }
 
     /// A caller waits, until it is woken, has waited for long enough, or goes away.
-    fn stand_by(&mut self, process: &mut Process, waiter: Waiter, caller: Caller) {
+    fn stand_by(&mut self, process: &mut Process, waiter: Waiter, mut caller: Caller) {
+        caller.since.get_or_insert(waiter);
         let (node, number) = (process.node, process.number);
         let deadline = Event::Deadline { node, number, waiter, leaves: false };
         self.queue.push(caller.deadline_us.max(self.now_us), deadline);

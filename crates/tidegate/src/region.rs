@@ -7,6 +7,7 @@
 
 mod ask;
 mod globe;
+mod patience;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,6 +28,7 @@ use crate::clock::Clock;
 
 pub use ask::{RegionCell, RegionView};
 pub(crate) use globe::Abroad;
+use patience::Patience;
 
 /// How long the conversation rests when nothing is to be done; it is woken before, if something
 /// is.
@@ -144,19 +146,25 @@ impl Conversation {
         self.identity
     }
 
-    /// The moment until which a caller that arrives now waits at most.
-    pub(crate) fn deadline(&self) -> Instant {
-        Instant::now() + self.shared.deadline
+    /// How long a caller waits that arrives now.
+    pub(crate) fn patience(&self) -> Patience {
+        Patience::until(Instant::now() + self.shared.deadline)
     }
 
     /// Asks the region about these subjects and waits for the answer, but not for longer than
-    /// `until`; `again` if the request has looked before.
-    pub(crate) async fn refresh(&self, needs: &[Need], until: Instant, again: bool) -> Heard {
+    /// its patience lasts.
+    pub(crate) async fn refresh(&self, needs: &[Need], patience: &mut Patience) -> Heard {
         let all = || needs.iter().map(|need| need.subject).collect();
-        let (waiter, outcome) = match self.shared.ask(needs, again) {
+        let (waiter, outcome) = match self.shared.ask(needs, patience.since) {
             Ok(asked) => asked,
-            Err(refused) => return refused.unwrap_or_else(|| Heard::But(all())),
+            Err(None) => return Heard::But(all()),
+            Err(Some(ended)) => {
+                patience.rest().await;
+                return ended;
+            }
         };
+        patience.since.get_or_insert(waiter);
+        let until = patience.until;
         let waits = Leaving { shared: &self.shared, waiter };
         match timeout_at(until, outcome).await {
             Ok(Ok(Outcome { unheard, look_again, .. })) => {
@@ -171,12 +179,14 @@ impl Conversation {
     }
 
     /// Asks the region for what is claimed and waits for the answer, but not for longer than
-    /// `until`. Whatever comes of it, the claims have ended.
-    pub(crate) async fn ask(&self, asking: Asking, until: Instant) -> Heard {
+    /// its patience lasts. Whatever comes of it, the claims have ended.
+    pub(crate) async fn ask(&self, asking: Asking, patience: &mut Patience) -> Heard {
         let (waiter, mut outcome) = match self.shared.ask_for(asking) {
             Ok(asked) => asked,
             Err(ended) => return ended,
         };
+        patience.since.get_or_insert(waiter);
+        let until = patience.until;
         let waits = Leaving { shared: &self.shared, waiter };
         let answered = match timeout_at(until, &mut outcome).await {
             Ok(answered) => answered,
@@ -195,8 +205,9 @@ impl Conversation {
         heard
     }
 
+    /// In bounded time: callers wait for the same lock.
     pub(crate) fn counts(&self) -> RegionCounts {
-        self.shared.lock().region.counts(&self.shared.table)
+        self.shared.lock().region.glance(&self.shared.table)
     }
 
     /// Sends everything that is not recorded or published yet, and waits until it is or `patience`
@@ -213,7 +224,7 @@ impl Conversation {
             }
         }
         let unpublished = self.drain_globe(end).await;
-        let counts = self.counts();
+        let counts = self.shared.lock().region.counts(&self.shared.table);
         Drained { unreplayed_cost: counts.unreplayed_cost, subjects: counts.dirty, unpublished }
     }
 
@@ -312,7 +323,11 @@ impl Shared {
     }
 
     /// Asks, or says what came of it at once; `None` if the region is not asked now.
-    fn ask(self: &Arc<Self>, needs: &[Need], again: bool) -> Result<Asked, Option<Heard>> {
+    fn ask(
+        self: &Arc<Self>,
+        needs: &[Need],
+        since: Option<Waiter>,
+    ) -> Result<Asked, Option<Heard>> {
         let now = self.clock.now();
         let (asked, work) = {
             let mut state = self.lock();
@@ -321,9 +336,9 @@ impl Shared {
                 globe.adopt_all(&self.table, needs.iter().map(|need| need.subject), now);
             }
             let region = &mut state.region;
-            let refresh = match again {
-                false => region.refresh(&self.table, needs, now),
-                true => region.refresh_again(&self.table, needs, now),
+            let refresh = match since {
+                None => region.refresh(&self.table, needs, now),
+                Some(since) => region.refresh_again(&self.table, needs, since, now),
             };
             let asked = match refresh {
                 Refresh::Refused => Err(None),

@@ -13,18 +13,24 @@ impl Region {
     /// shard; when several reads are under way already, together with what else is asked until one
     /// of them ends. The [crate](crate) begins with an example.
     pub fn refresh(&mut self, table: &Table, needs: &[Need], now: Now) -> Refresh {
-        self.refresh_for(At { table, now }, needs, false)
+        self.refresh_for(At { table, now }, needs, None)
     }
 
-    /// The same for a request that [looked again](Outcome::look_again). What it waited for has
-    /// ended, so whatever is under way now was sent after it came, and is shared by all who come
-    /// back together; otherwise the first of them would send a read, and all others would wait for
-    /// the one after that, over and over. The [crate](crate) begins with an example.
-    pub fn refresh_again(&mut self, table: &Table, needs: &[Need], now: Now) -> Refresh {
-        self.refresh_for(At { table, now }, needs, true)
+    /// The same for a request that [looked again](Outcome::look_again), and that waited as `since`
+    /// when it came. Whatever was sent after that is shared by all who come back together;
+    /// otherwise the first of them would send a read, and all others would wait for the one after
+    /// that, over and over. The [crate](crate) begins with an example.
+    pub fn refresh_again(
+        &mut self,
+        table: &Table,
+        needs: &[Need],
+        since: Waiter,
+        now: Now,
+    ) -> Refresh {
+        self.refresh_for(At { table, now }, needs, Some(since))
     }
 
-    fn refresh_for(&mut self, at: At<'_>, needs: &[Need], again: bool) -> Refresh {
+    fn refresh_for(&mut self, at: At<'_>, needs: &[Need], since: Option<Waiter>) -> Refresh {
         let (table, waiter) = (at.table, Waiter(self.next()));
         let (mut left, mut unheard, mut shards) = (0, Vec::new(), BTreeSet::new());
         let mut look_again = false;
@@ -49,7 +55,12 @@ impl Region {
             let open = self.state(shard).is_some_and(|state| state.refresh.may_admit(at.ms()));
             let entry = self.subjects.entry(need.subject).or_default();
             let under_way = entry.ask.is_some() || entry.refresh.is_some();
-            if under_way && need.reason == Reason::Strict && !again {
+            // Callers and calls are numbered in the order in which they come.
+            let sent_after = |since: Waiter| {
+                let calls = [entry.ask, entry.refresh].into_iter().flatten();
+                calls.min().is_some_and(|call| call.0 > since.0)
+            };
+            if under_way && need.reason == Reason::Strict && !since.is_some_and(sent_after) {
                 // It must not be content with what was asked before it came.
                 entry.later.push(waiter);
                 self.counts.refreshes_joined += 1;

@@ -76,7 +76,7 @@ pub(super) fn run(
     };
     for arrival in arrivals {
         fleet.pass_until(arrival.at_us);
-        fleet.ask(arrival.node, arrival.subject, false);
+        fleet.ask(arrival.node, arrival.subject, None);
         fleet.pump(arrival.node);
     }
     fleet.pass_until(fleet.now_us + END_US);
@@ -130,7 +130,7 @@ impl Fleet {
     }
 
     /// A request comes, or looks again.
-    fn ask(&mut self, node: usize, subject: usize, again: bool) {
+    fn ask(&mut self, node: usize, subject: usize, since: Option<Waiter>) {
         let now = self.now();
         let (Some(name), Some(node)) = (self.names.get(subject), self.nodes.get_mut(node)) else {
             return;
@@ -139,9 +139,9 @@ impl Fleet {
         let answer = match node.table.decide_or_refresh(&request, now) {
             Decision::Answered(answer) => answer,
             Decision::Refresh(need) => {
-                let refresh = match again {
-                    false => node.region.refresh(&node.table, &[need], now),
-                    true => node.region.refresh_again(&node.table, &[need], now),
+                let refresh = match since {
+                    None => node.region.refresh(&node.table, &[need], now),
+                    Some(since) => node.region.refresh_again(&node.table, &[need], since, now),
                 };
                 if let Refresh::Wait(waiter) = refresh {
                     node.callers.insert(waiter, subject);
@@ -206,7 +206,7 @@ impl Fleet {
         let Some(node) = self.nodes.get_mut(at) else { return };
         let Some(subject) = node.callers.remove(&waiter) else { return };
         if outcome.look_again || outcome.granted == Some(Granted::No) {
-            return self.ask(at, subject, true);
+            return self.ask(at, subject, Some(waiter));
         }
         let Some(name) = self.names.get(subject) else { return };
         let Some(request) = request(name, self.setting, self.consistency) else { return };

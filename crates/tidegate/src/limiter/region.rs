@@ -184,12 +184,12 @@ impl Limiter {
         mut undecided: Decision,
         now: Now,
     ) -> Answer {
-        let until = region.deadline();
-        for look in 0..LOOKS_MAX {
+        let mut patience = region.patience();
+        for _ in 0..LOOKS_MAX {
             let heard = match undecided {
                 Decision::Answered(answer) => return answer,
-                Decision::Refresh(need) => region.refresh(&[need], until, look > 0).await,
-                Decision::Ask(asking) => region.ask(asking, until).await,
+                Decision::Refresh(need) => region.refresh(&[need], &mut patience).await,
+                Decision::Ask(asking) => region.ask(asking, &mut patience).await,
             };
             match heard {
                 Heard::But(unheard) => {
@@ -253,20 +253,20 @@ impl Limiter {
         mut undecided: BatchDecision,
         now: Now,
     ) -> BatchAnswer {
-        let until = region.deadline();
-        for look in 0..LOOKS_MAX {
+        let mut patience = region.patience();
+        for _ in 0..LOOKS_MAX {
             let mut asks = Vec::new();
             let mut heard = match undecided {
                 BatchDecision::Answered(answer) => return answer,
-                BatchDecision::Refresh(needs) => region.refresh(&needs, until, look > 0).await,
+                BatchDecision::Refresh(needs) => region.refresh(&needs, &mut patience).await,
                 BatchDecision::Ask(asking) => {
                     asks = asking.asks();
-                    region.ask(asking, until).await
+                    region.ask(asking, &mut patience).await
                 }
             };
             if let Heard::Apart(needs) = heard {
                 // Nobody can grant all of it: it is decided on what is read.
-                heard = region.refresh(&needs, until, look > 0).await;
+                heard = region.refresh(&needs, &mut patience).await;
             }
             match heard {
                 Heard::But(unheard) => {
