@@ -169,10 +169,22 @@ async fn whoever_leaves_while_the_region_grants_is_charged_once() {
     leaves.abort();
     assert!(leaves.await.is_err_and(|why| why.is_cancelled()));
     region.answers.send_replace(true);
+    world.door.apart_ended().await;
     let reply = world.door.answer(call()).await;
     assert_eq!(reply.status(), 200);
     assert!(reply.headers().contains_key("idempotency-replayed"), "it is the reply to the first");
     assert_eq!(world.data("limit", of("n", 10, 0)).await["remaining"], 7);
+}
+
+#[tokio::test]
+async fn calls_that_no_client_can_end_are_bounded() {
+    let (_region, world) = world().await;
+    let mut request = post(LIMIT_PATH, of("n", 10, 3));
+    request.headers_mut().insert("idempotency-key", "k".parse().unwrap());
+    let all = world.door.apart.acquire_many(APART_KIB_MAX).await.unwrap();
+    assert_eq!(world.door.answer(request).await.status(), 503);
+    drop(all);
+    assert_eq!(world.data("limit", of("n", 10, 0)).await["remaining"], 10, "nothing was spent");
 }
 
 #[tokio::test]
