@@ -28,6 +28,8 @@ USER 65532:65532
 ENV TIDEGATE_DATA=/var/lib/tidegate
 VOLUME /var/lib/tidegate
 EXPOSE 7600
+# For a scraper in another container: -e TIDEGATE_ADMIN_LISTEN=0.0.0.0:9300
+# -e TIDEGATE_ADMIN_EXPOSED=true. It asks for no key and is not encrypted: do not publish the port.
 # It stops in order on SIGTERM, within 10 s: give `docker stop -t 15`.
 STOPSIGNAL SIGTERM
 # With other words than those below, say where it listens: -e TIDEGATE_URL=http://127.0.0.1:…

@@ -92,7 +92,7 @@ pub enum ServeError {
     /// Neither must what is for operators.
     #[error(
         "{0} (TIDEGATE_ADMIN_LISTEN or --admin-listen) can be reached by other machines, and what \
-         it says needs no key and is not encrypted.\nSay --plain-http if they are trusted, or \
+         it says needs no key and is not encrypted.\nSay --admin-exposed if they are trusted, or \
          listen on 127.0.0.1."
     )]
     AdminExposed(SocketAddr),

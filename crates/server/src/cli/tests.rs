@@ -144,6 +144,10 @@ fn a_certificate_needs_its_key_and_tls_is_not_plain() {
     assert!(parse(&["--tls-key", "k", "--tls-cert", "c"]).is_ok());
     let both = ["--tls-key", "k", "--tls-cert", "c", "--plain-http"];
     assert_eq!(parse(&both).unwrap_err(), ErrorKind::ArgumentConflict);
+    for callers in [&["--tls-key", "k", "--tls-cert", "c"][..], &["--plain-http"], &[]] {
+        let said = [callers, &["--admin-listen", "0.0.0.0:1", "--admin-exposed"]].concat();
+        assert!(parse(&said).unwrap().transport.admin_exposed, "{callers:?}");
+    }
 }
 
 #[test]

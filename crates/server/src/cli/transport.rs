@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::BoolishValueParser;
 
 use super::globe::duration_ms;
 use crate::accept::Limits;
@@ -14,6 +15,8 @@ const CONNECTIONS_MAX_MAX: i64 = 1_000_000;
 
 /// Where the address of the admin listener is looked for.
 const ADMIN_VARIABLE: &str = "TIDEGATE_ADMIN_LISTEN";
+/// Where it is looked for whether other machines may reach it.
+const ADMIN_EXPOSED_VARIABLE: &str = "TIDEGATE_ADMIN_EXPOSED";
 
 /// Longest time to retire. Supervisors wait for minutes at most; more is a slip of the keyboard.
 const RETIRE_MS_MAX: u64 = 3_600_000;
@@ -58,9 +61,16 @@ pub struct TransportArgs {
 
     /// Answer /metrics, /livez and /readyz at this address too, without a key [default: nowhere].
     ///
-    /// In clear text always: an address that other machines can reach needs --plain-http.
+    /// In clear text always, also with TLS for callers: an address that other machines can reach
+    /// needs --admin-exposed.
     #[arg(long, value_name = "ADDRESS", env = ADMIN_VARIABLE, value_parser = super::listen)]
     pub admin_listen: Option<SocketAddr>,
+
+    /// Let other machines reach --admin-listen: they need no key, and nothing is encrypted.
+    ///
+    /// It says nothing about --listen, nor do --tls-cert and --plain-http about this.
+    #[arg(long, env = ADMIN_EXPOSED_VARIABLE, value_parser = BoolishValueParser::new())]
+    pub admin_exposed: bool,
 
     /// How long to go on answering after the first signal, so that load balancers can notice.
     ///

@@ -10,6 +10,7 @@ fn transport() -> TransportArgs {
         tls_key: None,
         plain_http: false,
         admin_listen: None,
+        admin_exposed: false,
         retire_for: Duration::ZERO,
     }
 }
@@ -72,20 +73,37 @@ fn keys_do_not_cross_a_network_in_clear_text_unless_that_is_wanted() {
 #[test]
 fn what_operators_see_is_not_shown_to_a_network_unless_that_is_wanted() {
     let listen = "127.0.0.1:1".parse().unwrap();
-    let admin = |address: &str, plain_http| {
+    let admin = |address: &str, admin_exposed| {
         let admin_listen = Some(address.parse().unwrap());
-        let transport = TransportArgs { plain_http, admin_listen, ..transport() };
+        let transport = TransportArgs { admin_exposed, admin_listen, ..transport() };
         ServeArgs { listen, transport, ..args() }
     };
     let error = wire::check(&admin("0.0.0.0:9300", false)).unwrap_err();
     assert!(matches!(error, ServeError::AdminExposed(_)), "{error}");
-    for way_out in ["--plain-http", "127.0.0.1"] {
+    for way_out in ["--admin-exposed", "127.0.0.1"] {
         assert!(error.to_string().contains(way_out), "{error}");
     }
     assert!(wire::check(&admin("0.0.0.0:9300", true)).is_ok());
     assert!(wire::check(&admin("[::1]:9300", false)).is_ok());
     let said = welcome(&admin("127.0.0.1:9300", false));
     assert!(said.contains("  metrics   http://127.0.0.1:9300/metrics\n"), "{said}");
+}
+
+#[test]
+fn each_listener_is_opened_to_a_network_by_words_of_its_own() {
+    let check = |transport| wire::check(&ServeArgs { transport, ..args() });
+    let admin_listen = Some("0.0.0.0:9300".parse().unwrap());
+    let plain = TransportArgs { plain_http: true, admin_listen, ..transport() };
+    let tls_cert = Some("c.pem".into());
+    let encrypted = TransportArgs { tls_cert, admin_listen, ..transport() };
+    for callers in [plain, encrypted] {
+        let error = check(callers.clone()).unwrap_err();
+        assert!(matches!(error, ServeError::AdminExposed(_)), "{error}");
+        assert!(check(TransportArgs { admin_exposed: true, ..callers }).is_ok());
+    }
+    let only_admin = TransportArgs { admin_exposed: true, admin_listen, ..transport() };
+    let error = check(only_admin).unwrap_err();
+    assert!(matches!(error, ServeError::PlainHttpExposed(_)), "{error}");
 }
 
 #[test]

@@ -25,7 +25,8 @@ pub(super) fn check(args: &ServeArgs) -> Result<(), ServeError> {
     if in_clear_text && !args.listen.ip().is_loopback() {
         return Err(ServeError::PlainHttpExposed(args.listen));
     }
-    let is_exposed = |address: &SocketAddr| !wire.plain_http && !address.ip().is_loopback();
+    // Whether callers are served with TLS or not says nothing about who may look.
+    let is_exposed = |address: &SocketAddr| !wire.admin_exposed && !address.ip().is_loopback();
     if let Some(address) = wire.admin_listen.filter(is_exposed) {
         return Err(ServeError::AdminExposed(address));
     }

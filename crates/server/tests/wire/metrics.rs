@@ -6,6 +6,8 @@ use std::net::{SocketAddr, TcpStream};
 use serde_json::json;
 use tidegate_lab::RedisServer;
 
+#[cfg(feature = "tls")]
+use crate::support::data_dir;
 use crate::support::{Client, DEADLINE, KEY, LIMIT, Server, WINDOW_MS, ask, eventually, tidegate};
 
 /// A server with an admin listener, and where that is.
@@ -16,9 +18,15 @@ fn start() -> (Server, SocketAddr) {
 /// The same, with more to say.
 fn start_saying(more: &[&str]) -> (Server, SocketAddr) {
     let server = Server::start_saying(&[&["--admin-listen", "127.0.0.1:0"], more].concat());
+    let admin = admin_of(&server);
+    (server, admin)
+}
+
+/// Where the admin listener of a server is, as it says.
+fn admin_of(server: &Server) -> SocketAddr {
     let line = server.wait_for_line("/metrics");
     let admin = line.split("http://").nth(1).and_then(|url| url.strip_suffix("/metrics"));
-    (server, admin.unwrap().parse().unwrap())
+    admin.unwrap().parse().unwrap()
 }
 
 /// One request on a connection of its own: the head of the reply, and its body.
@@ -154,8 +162,36 @@ fn those_who_only_sit_there_keep_nobody_from_calling() {
 
 #[test]
 fn an_address_that_others_can_reach_is_refused() {
-    let args = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "0.0.0.0:0"];
-    let (code, said) = Server::run_to_end(&mut tidegate(&args));
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("--plain-http") && said.contains("--admin-listen"), "{said}");
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "0.0.0.0:0"];
+    for more in [&[][..], &["--plain-http"]] {
+        let (code, said) = Server::run_to_end(&mut tidegate(&[&serve, more].concat()));
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("--admin-exposed") && said.contains("--admin-listen"), "{said}");
+    }
+    let exposed = |value| {
+        let mut command = tidegate(&serve);
+        command.env("TIDEGATE_ADMIN_EXPOSED", value);
+        command
+    };
+    let (code, said) = Server::run_to_end(&mut exposed("0"));
+    assert!(code == Some(2) && said.contains("--admin-exposed"), "{said}");
+    let server = Server::start_with(&mut exposed("1"), KEY);
+    scrape(admin_of(&server));
+}
+
+#[cfg(feature = "tls")]
+#[test]
+fn a_server_with_tls_can_show_its_metrics_to_others() {
+    let certificate = tidegate_lab::Certificate::new().unwrap();
+    let home = data_dir();
+    std::fs::create_dir_all(&home).unwrap();
+    let file = |name: &str, pem: &str| {
+        let path = home.join(name);
+        std::fs::write(&path, pem).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (cert, key) = (file("c.pem", certificate.pem()), file("k.pem", certificate.key_pem()));
+    let args = ["--tls-cert", &cert, "--tls-key", &key, "--admin-listen", "0.0.0.0:0"];
+    let server = Server::start_saying(&[&args[..], &["--admin-exposed"]].concat());
+    scrape(admin_of(&server));
 }

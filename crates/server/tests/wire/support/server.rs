@@ -65,7 +65,7 @@ pub(crate) fn program(name: &str, args: &[&str]) -> Command {
     command.args(args).env("TIDEGATE_ROOT_KEY", KEY).env("TIDEGATE_DATA", data_dir());
     command.env_remove("TIDEGATE_DATABASE").env_remove("TIDEGATE_URL");
     command.env_remove("TIDEGATE_REDIS").env_remove("TIDEGATE_FLEET_SECRET");
-    command.env_remove("TIDEGATE_ADMIN_LISTEN");
+    command.env_remove("TIDEGATE_ADMIN_LISTEN").env_remove("TIDEGATE_ADMIN_EXPOSED");
     command.env_remove("TIDEGATE_GLOBE").env_remove("TIDEGATE_REGION");
     command.env_remove("TIDEGATE_CONSISTENCY");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
