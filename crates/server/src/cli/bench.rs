@@ -35,9 +35,9 @@ answered. That measures how much a server can do, and hides its stalls.
 It spends: use a namespace for it, as the default is. A first request with the cost 0 checks \
 address and key.
 
-Exit codes: 0 measured, 1 --fail-above was given and p99 is above it, or more than one request in \
-a hundred got no answer, 2 said wrongly or refused, 3 the server could not be reached or answered \
-nothing. Ctrl-C ends it early, with the report.
+Exit codes: 0 measured, 1 --fail-above was given and more than one in a hundred of all that were \
+due had no answer in that time, 2 said wrongly or refused, 3 the server could not be reached or \
+answered nothing. Ctrl-C ends it early, with the report.
 
 Examples:
   tidegate bench --rate 2000 --for 30s
@@ -77,7 +77,7 @@ pub struct BenchArgs {
         value_parser = clap::value_parser!(u32).range(1..=STREAMS_MAX)
     )]
     pub streams: u32,
-    /// End with 1 if p99 is above this.
+    /// End with 1 if p99 is above this; what got no answer, or was never sent, is above it too.
     #[arg(long, value_name = "DURATION", value_parser = run_time)]
     pub fail_above: Option<Duration>,
     /// What every request asks for.

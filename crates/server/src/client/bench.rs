@@ -67,8 +67,7 @@ pub(super) fn bench(args: &BenchArgs) -> Done {
     if !report.has_answers() {
         return Err(Failure::Unanswered);
     }
-    let failed = args.fail_above.is_some_and(|bound| report.is_above(bound));
-    Ok(if failed { ExitCode::from(DENIED) } else { ExitCode::SUCCESS })
+    Ok(if report.is_above() { ExitCode::from(DENIED) } else { ExitCode::SUCCESS })
 }
 
 /// What all senders share.
@@ -84,7 +83,7 @@ async fn run(args: &BenchArgs, server: Server) -> Result<Report, Failure> {
     check(&args.asked, &server).await?;
     let bodies = Bodies::new(&args.asked);
     let head = server.head(bodies.path())?;
-    let load = Arc::new(Load { server, head, bodies, tally: Tally::new() });
+    let load = Arc::new(Load { server, head, bodies, tally: Tally::new(args.fail_above) });
     let lines = connect(args, &load).await?;
     let schedule = Arc::new(Schedule::new(args.rate, args.warm_up, args.time));
     let clock = schedule.keep(lines.len());

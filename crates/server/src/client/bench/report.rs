@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::histogram::Histogram;
 use super::line::ErrorKind;
-use super::tally::{Tally, get, nanos};
+use super::tally::{Tally, get};
 use crate::cli::{BenchArgs, Rate};
 
 /// Of a thousand answers, so many make p99.
@@ -40,8 +40,11 @@ pub(super) struct Report {
     /// 99 of 100 were sent no later than this after they were due, if a connection was free.
     schedule_p99_ms: f64,
     latency_ms: Latency,
+    /// How many are not in the latency, because there was no time to measure.
+    untimed: u64,
+    /// Verdicts within `--fail-above`, if that was said.
     #[serde(skip)]
-    p99_ns: u64,
+    in_time: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -95,6 +98,7 @@ impl Report {
             Rate::PerSecond(rate) => ("open", Some(rate.get())),
             Rate::Max => ("closed", None),
         };
+        let all = due.unwrap_or(sent).max(sent);
         let achieved_rate = if seconds > 0.0 { answered as f64 / seconds } else { 0.0 };
         Self {
             r#loop,
@@ -117,21 +121,23 @@ impl Report {
                 failed: of(ErrorKind::Failed),
                 strange: of(ErrorKind::Strange),
             },
-            unsent: due.unwrap_or(sent).saturating_sub(sent),
+            unsent: all.saturating_sub(sent),
             queued: get(&tally.queued),
             fell_behind: get(&tally.fell_behind),
             schedule_p99_ms: ms(tally.lateness.percentile(P99)),
             latency_ms: Latency::of(&tally.latency),
-            p99_ns: tally.latency.percentile(P99),
+            untimed: all.saturating_sub(tally.latency.count()),
+            in_time: args.fail_above.map(|_| get(&tally.in_time)),
         }
     }
 
-    /// Whether p99 is above that. What got no answer took for ever: with more than one in a
-    /// hundred of those it is.
-    pub(super) fn is_above(&self, bound: Duration) -> bool {
-        let lost = self.errors.total().saturating_add(self.unsent);
+    /// Whether more than one in a hundred of all that were due had no verdict within
+    /// `--fail-above`. What got none took for ever, and so did what was never sent: p99 of those
+    /// that were answered would hide them.
+    pub(super) fn is_above(&self) -> bool {
         let all = self.sent.saturating_add(self.unsent);
-        self.p99_ns > nanos(bound) || lost.saturating_mul(100) > all
+        let above = |in_time| all.saturating_sub(in_time).saturating_mul(100) > all;
+        self.in_time.is_some_and(above)
     }
 
     pub(super) const fn has_answers(&self) -> bool {
@@ -168,7 +174,11 @@ impl fmt::Display for Report {
         }
         let Latency { p50, p90, p99, p999, max } = &self.latency_ms;
         let from = if self.rate.is_some() { "due" } else { "sent" };
-        writeln!(f, "\nlatency, from when it was {from}")?;
+        write!(f, "\nlatency, from when it was {from}")?;
+        if self.untimed > 0 {
+            write!(f, "; of those that were answered: {} were not", self.untimed)?;
+        }
+        writeln!(f)?;
         for (name, value) in [("p50", p50), ("p90", p90), ("p99", p99), ("p99.9", p999)] {
             writeln!(f, "  {name:<10}{value:>12.3} ms")?;
         }
@@ -212,5 +222,80 @@ impl fmt::Display for Errors {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use tokio::time::{Instant, advance};
+
+    use super::super::line::Outcome;
+    use super::super::schedule::Ticket;
+    use super::*;
+    use crate::cli::{Cli, ClientCommand, Command};
+
+    const FAST: Duration = Duration::from_millis(1);
+    const SLOW: Duration = Duration::from_millis(6);
+    const VERDICT: Outcome = Outcome::Verdict { admitted: true, degraded: false };
+
+    /// Of 1,000 that are due, some become what is said, `unsent` are never sent, and the rest is
+    /// answered in time.
+    async fn of_1000(others: &[(u64, Duration, Outcome)], unsent: u64) -> Report {
+        let line = ["tidegate", "bench", "--fail-above", "5ms"];
+        let Command::Client(ClientCommand::Bench(args)) = Cli::parse_from(line).command else {
+            panic!("no load");
+        };
+        let tally = Tally::new(args.fail_above);
+        let fast = 1_000 - unsent - others.iter().map(|(count, ..)| count).sum::<u64>();
+        for (count, took, outcome) in others.iter().chain(&[(fast, FAST, VERDICT)]) {
+            for number in 0..*count {
+                let due = Instant::now();
+                let ticket = Ticket { number, due, counts: true, awaited: true };
+                tally.begin(&ticket);
+                advance(*took).await;
+                tally.end(&ticket, *outcome);
+            }
+        }
+        Report::new(&args, &tally, Duration::from_secs(1), Some(1_000))
+    }
+
+    const fn lost(count: u64) -> (u64, Duration, Outcome) {
+        (count, FAST, Outcome::Error(ErrorKind::Unreachable))
+    }
+
+    const fn slow(count: u64) -> (u64, Duration, Outcome) {
+        (count, SLOW, VERDICT)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_slow_and_what_is_lost_count_together() {
+        let report = of_1000(&[lost(9), slow(9)], 0).await;
+        assert!(report.latency_ms.p99 < 5.0, "of those that were answered");
+        assert!(report.is_above(), "18 of 1,000 had no answer within 5 ms");
+        for (others, unsent, above) in [
+            (&[][..], 0, false),
+            (&[lost(5), slow(5)], 0, false),
+            (&[lost(5), slow(6)], 0, true),
+            (&[lost(4), slow(4)], 2, false),
+            (&[lost(4), slow(4)], 3, true),
+            (&[], 11, true),
+            (&[(11, FAST, Outcome::Error(ErrorKind::Failed))], 0, true),
+            (&[(10, SLOW, Outcome::Error(ErrorKind::Failed))], 0, false),
+        ] {
+            let report = of_1000(others, unsent).await;
+            assert_eq!(report.is_above(), above, "{others:?}, {unsent} never sent");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn percentiles_say_who_is_not_in_them() {
+        let head = "latency, from when it was due";
+        let report = of_1000(&[lost(9), slow(9)], 2).await;
+        let said = report.to_string();
+        let whole = format!("{head}; of those that were answered: 11 were not\n");
+        assert!(said.contains(&whole) && report.untimed == 11, "{said}");
+        let said = of_1000(&[slow(9)], 0).await.to_string();
+        assert!(said.contains(&format!("{head}\n")), "{said}");
     }
 }

@@ -20,6 +20,9 @@ pub(super) struct Tally {
     pub(super) denied: AtomicU64,
     pub(super) degraded: AtomicU64,
     errors: [AtomicU64; ErrorKind::ALL.len()],
+    /// Verdicts that came within `bound`, if there is one.
+    pub(super) in_time: AtomicU64,
+    bound: Option<Duration>,
     /// From when it was due to the end of the reply.
     pub(super) latency: Histogram,
     /// How late those were sent that a sender was waiting for: our own fault.
@@ -30,13 +33,16 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new() -> Self {
+    /// With the time that `in_time` is about.
+    pub(super) fn new(bound: Option<Duration>) -> Self {
         Self {
             sent: AtomicU64::new(0),
             admitted: AtomicU64::new(0),
             denied: AtomicU64::new(0),
             degraded: AtomicU64::new(0),
             errors: Default::default(),
+            in_time: AtomicU64::new(0),
+            bound,
             latency: Histogram::new(),
             lateness: Histogram::new(),
             fell_behind: AtomicU64::new(0),
@@ -74,6 +80,9 @@ impl Tally {
                 add(if admitted { &self.admitted } else { &self.denied });
                 if degraded {
                     add(&self.degraded);
+                }
+                if self.bound.is_some_and(|bound| took <= nanos(bound)) {
+                    add(&self.in_time);
                 }
                 self.latency.record(took);
             }
@@ -118,6 +127,6 @@ pub(super) fn get(count: &AtomicU64) -> u64 {
     count.load(Ordering::Relaxed)
 }
 
-pub(super) fn nanos(time: Duration) -> u64 {
+fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
