@@ -4,7 +4,10 @@
 //! ends.
 //! Refuses: keys, and everything but GET and HEAD of three paths. One connection serves one
 //! request.
-//! Fails: who is too slow is cut off; when too many look at once, the next waits.
+//! Fails: who is too slow is cut off; when too many look at once, the oldest who has asked for
+//! nothing yet makes room, so those who only sit there shut nobody out.
+
+mod looks;
 
 use std::convert::Infallible;
 use std::io;
@@ -19,22 +22,23 @@ use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::task::{JoinHandle, yield_now};
 use tokio::time::timeout;
 
 use super::{ServeArgs, ServeError, wire};
 use crate::health;
 use crate::metrics::{Metrics, TEXT_FORMAT};
 use crate::reply::Reply;
+use looks::{Asked, Looks};
 
 /// How long a look may take, from the connection to the last byte. A scraper gives up after ten
 /// seconds as a rule.
 const LOOK_WITHIN: Duration = Duration::from_secs(10);
-/// How many may look at once. One scraper and some probes are usual.
-const LOOKS_MAX: usize = 16;
+/// How long the head of a request may take, from the connection on. A scraper sends it at once.
+const HEAD_WITHIN: Duration = Duration::from_secs(2);
 /// Largest head of a request; a scraper sends a few hundred bytes.
 const HEAD_BYTES_MAX: usize = 8 << 10;
 /// How long accepting rests after a failure, such as too many open files.
@@ -64,32 +68,37 @@ impl Admin {
 }
 
 async fn accept(listener: TcpListener, metrics: Arc<Metrics>) {
-    let free = Arc::new(Semaphore::new(LOOKS_MAX));
-    // The semaphore is never closed.
-    while let Ok(permit) = Arc::clone(&free).acquire_owned().await {
+    let mut looks = Looks::default();
+    loop {
         let Ok((stream, _)) = listener.accept().await else {
             let _ = timeout(ACCEPT_REST, std::future::pending::<()>()).await;
             continue;
         };
         let metrics = Arc::clone(&metrics);
-        tokio::spawn(async move {
-            let _ = timeout(LOOK_WITHIN, serve(stream, &metrics)).await;
-            drop(permit);
-        });
+        looks.begin(|asked| serve(stream, asked, move |request| answer(request, &metrics)));
+        // A request that is here already is read before the next client can push it out.
+        yield_now().await;
     }
 }
 
-async fn serve(stream: TcpStream, metrics: &Metrics) {
-    let service = service_fn(|request: Request<Incoming>| async move {
-        Ok::<_, Infallible>(answer(&request, metrics))
+/// Serves one request, or gives up.
+async fn serve<S, A>(stream: S, asked: Asked, answer: A)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    A: Fn(&Request<Incoming>) -> Reply,
+{
+    let service = service_fn(|request: Request<Incoming>| {
+        asked.mark();
+        std::future::ready(Ok::<_, Infallible>(answer(&request)))
     });
     // How it ends is told to nobody: whoever looked has the reply, or is gone.
-    let _ = http1::Builder::new()
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
         .keep_alive(false)
-        .header_read_timeout(None)
+        .header_read_timeout(HEAD_WITHIN)
         .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
+        .serve_connection(TokioIo::new(stream), service);
+    let _ = timeout(LOOK_WITHIN, connection).await;
 }
 
 fn answer<B>(request: &Request<B>, metrics: &Metrics) -> Reply {
@@ -115,4 +124,74 @@ fn text(status: StatusCode, body: String) -> Reply {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(TEXT_FORMAT));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     reply
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    const REQUEST: &[u8] = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
+
+    /// Comes in, and sends that.
+    async fn come(looks: &mut Looks, sent: &[u8]) -> DuplexStream {
+        let (mut client, stream) = duplex(64);
+        looks.begin(|asked| {
+            serve(stream, asked, |_| text(StatusCode::OK, "here it is".repeat(100)))
+        });
+        client.write_all(sent).await.unwrap();
+        yield_now().await;
+        client
+    }
+
+    async fn rest(client: &mut DuplexStream) -> String {
+        let mut rest = Vec::new();
+        // One that was cut off may say so with an error.
+        let _ = client.read_to_end(&mut rest).await;
+        String::from_utf8(rest).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_does_not_come_is_not_waited_for() {
+        for sent in [&b""[..], b"GET /metr"] {
+            let (mut looks, start) = (Looks::default(), Instant::now());
+            assert_eq!(rest(&mut come(&mut looks, sent).await).await, "");
+            let waited = start.elapsed();
+            assert!(waited >= HEAD_WITHIN && waited < LOOK_WITHIN / 2, "{waited:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reply_that_is_not_taken_is_not_waited_for_for_ever() {
+        let (mut looks, start) = (Looks::default(), Instant::now());
+        let mut client = come(&mut looks, REQUEST).await;
+        tokio::time::advance(LOOK_WITHIN).await;
+        let taken = rest(&mut client).await;
+        assert!(taken.starts_with("HTTP/1.1 200 ") && taken.len() < 1_000, "{taken}");
+        assert!(start.elapsed() < LOOK_WITHIN * 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_who_say_nothing_make_room_for_those_who_ask() {
+        let (mut looks, start) = (Looks::default(), Instant::now());
+        // It takes its reply slowly: the pipe holds 64 bytes of it.
+        let mut slow = come(&mut looks, REQUEST).await;
+        let mut sitting = Vec::new();
+        for _ in 0..looks::LOOKS_MAX * 3 {
+            sitting.push(come(&mut looks, b"").await);
+        }
+        for _ in 0..looks::LOOKS_MAX * 3 {
+            let reply = rest(&mut come(&mut looks, REQUEST).await).await;
+            assert!(reply.starts_with("HTTP/1.1 200 ") && reply.ends_with("here it is"));
+            sitting.push(come(&mut looks, b"").await);
+        }
+        let reply = rest(&mut slow).await;
+        assert!(reply.ends_with("here it is"), "who has asked keeps its place: {reply}");
+        assert_eq!(start.elapsed(), Duration::ZERO, "nobody waited for a sitter's deadline");
+        assert!(looks.len() <= looks::LOOKS_MAX);
+        assert_eq!(rest(sitting.first_mut().unwrap()).await, "");
+        assert_eq!(start.elapsed(), Duration::ZERO, "the first was dropped at once");
+    }
 }

@@ -153,11 +153,11 @@ fn a_server_that_retires_says_so_until_it_ends() {
 #[test]
 fn those_who_only_sit_there_keep_nobody_from_calling() {
     let (server, admin) = start();
-    let sitting: Vec<TcpStream> = (0..64).map(|_| TcpStream::connect(admin).unwrap()).collect();
+    let sitting: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(admin).unwrap()).collect();
     let mut client = Client::connect(server.address, KEY);
     assert_eq!(client.ask("GET", "/readyz").status, 200);
-    drop(sitting);
     scrape(admin);
+    drop(sitting);
 }
 
 #[test]
