@@ -3,23 +3,27 @@
 use super::Labels;
 
 /// The commit it was built from, if whoever built it said so in `TIDEGATE_COMMIT`.
-pub(crate) const COMMIT: &str = match option_env!("TIDEGATE_COMMIT") {
-    Some(commit) => commit,
-    None => "unknown",
-};
+pub(crate) const COMMIT: &str = commit(option_env!("TIDEGATE_COMMIT"));
+
+/// A build that knows no commit often passes an empty one on.
+const fn commit(said: Option<&'static str>) -> &'static str {
+    match said {
+        Some(commit) if !commit.is_empty() => commit,
+        _ => "unknown",
+    }
+}
 
 const _: () = assert!(is_plain(COMMIT.as_bytes()), "TIDEGATE_COMMIT is letters, digits, `-`, `.`");
 
 /// Whether it can stand in a label as it is.
 const fn is_plain(mut bytes: &[u8]) -> bool {
-    let is_empty = bytes.is_empty();
     while let [first, rest @ ..] = bytes {
         if !first.is_ascii_alphanumeric() && *first != b'-' && *first != b'.' {
             return false;
         }
         bytes = rest;
     }
-    !is_empty
+    true
 }
 
 /// What it was built with.
@@ -28,3 +32,16 @@ pub(crate) const FEATURES: &str = if cfg!(feature = "tls") { "tls" } else { "non
 /// Version, commit and features.
 pub(super) const BUILD: Labels =
     &[("version", env!("CARGO_PKG_VERSION")), ("commit", COMMIT), ("features", FEATURES)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_that_knows_no_commit_says_unknown() {
+        assert_eq!(commit(None), "unknown");
+        assert_eq!(commit(Some("")), "unknown");
+        assert_eq!(commit(Some("284f2ae")), "284f2ae");
+        assert!(is_plain(COMMIT.as_bytes()) && !is_plain(b"a\"b") && !is_plain(b"a b"));
+    }
+}
