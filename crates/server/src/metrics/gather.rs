@@ -23,7 +23,9 @@ fn decisions(counts: &Counts) -> Vec<Family> {
     vec![
         counter(
             "tidegate_decisions_total",
-            "Requests decided; each item of a batch that was admitted or that did not fit counts.",
+            "Requests decided; each item of a batch that was admitted or that did not fit counts. \
+             Source region has only what it granted; what it did not grant is decided again, \
+             local.",
         )
         .like("decisions_total")
         .at(
