@@ -1,7 +1,14 @@
 # An image with the binary and what it links with, and nothing that it does not need.
 #
 #   docker build --build-arg COMMIT=$(git rev-parse --short HEAD) -t tidegate .
+#   docker run --rm -v tidegate:/var/lib/tidegate tidegate key create --name first
 #   docker run -p 7600:7600 -v tidegate:/var/lib/tidegate tidegate
+#
+# The first of these runs prints a root key on your screen, and its log goes with it. Without it, and
+# without TIDEGATE_ROOT_KEY, the server makes a key when it first starts and prints it: whoever can
+# read the log of the container then has it. Other ways out: give TIDEGATE_ROOT_KEY from a secret of
+# your platform; or, if it is in a log already, `tidegate key create` another and
+# `tidegate key revoke` that one.
 
 FROM rust:1.95-slim-trixie AS build
 # What `tidegate --version` and the metrics say; the history is not in the build.
@@ -33,6 +40,8 @@ EXPOSE 7600
 # It stops in order on SIGTERM, within 10 s: give `docker stop -t 15`.
 STOPSIGNAL SIGTERM
 # With other words than those below, say where it listens: -e TIDEGATE_URL=http://127.0.0.1:…
+# With --tls-cert the check would have to know the certificate. Let it ask the admin listener, which
+# is never encrypted: -e TIDEGATE_ADMIN_LISTEN=127.0.0.1:9300 -e TIDEGATE_URL=http://127.0.0.1:9300
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s CMD ["tidegate", "health"]
 ENTRYPOINT ["tidegate"]
 # Whoever runs a container decides what reaches it; TLS ends in front of it, or is added here.

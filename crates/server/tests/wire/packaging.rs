@@ -70,6 +70,46 @@ fn health_is_an_exit_code() {
     assert!(run(&["health", "--url", "here"], 2).contains("TIDEGATE_URL"));
 }
 
+#[test]
+fn unit_and_image_name_only_variables_that_there_are() {
+    let known = run(&["serve", "--help"], 0) + &run(&["health", "--help"], 0);
+    for file in [UNIT, IMAGE] {
+        let is_part = |char: char| char.is_ascii_uppercase() || char == '_';
+        let words = file.split(|char| !is_part(char));
+        let variables: Vec<&str> = words.filter(|word| word.starts_with("TIDEGATE_")).collect();
+        assert!(variables.contains(&"TIDEGATE_ROOT_KEY"), "{variables:?}");
+        assert!(variables.contains(&"TIDEGATE_ADMIN_EXPOSED"), "{variables:?}");
+        // That one is for the compiler.
+        for name in variables.into_iter().filter(|name| *name != "TIDEGATE_COMMIT") {
+            let is_known =
+                ["]", "="].iter().any(|end| known.contains(&format!("[env: {name}{end}")));
+            assert!(is_known, "{name}: {known}");
+        }
+    }
+}
+
+#[test]
+fn health_of_a_server_can_be_asked_at_its_admin_listener() {
+    let server = Server::start_saying(&["--admin-listen", "127.0.0.1:0"]);
+    let line = server.wait_for_line("/metrics");
+    let url = line.trim().trim_start_matches("metrics").trim().trim_end_matches("/metrics");
+    assert_eq!(run(&["health", "--url", url], 0), "ready\n");
+}
+
+#[test]
+fn a_key_that_was_made_before_is_not_in_what_the_server_says() {
+    let directory = data_dir();
+    let alone = |args: &[&str]| {
+        let mut command = tidegate(args);
+        command.env("TIDEGATE_DATA", &directory).env_remove("TIDEGATE_ROOT_KEY");
+        command
+    };
+    let (code, said) = Server::run_to_end(&mut alone(&["key", "create", "--name", "first"]));
+    assert_eq!(code, Some(0), "{said}");
+    let server = Server::start_with(&mut alone(&["serve", "--listen", "127.0.0.1:0"]), KEY);
+    assert!(server.wait_for_line("root key").contains("as it was made before"));
+}
+
 /// The words of the unit's command line, without the path of the binary.
 fn started_by_unit() -> Vec<&'static str> {
     let line = UNIT.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/tidegate "));
