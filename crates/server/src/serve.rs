@@ -220,11 +220,13 @@ async fn run(args: &ServeArgs) -> Result<(), ServeError> {
     let mut entrance = Entrance::new(listener, Arc::clone(&served.door), limits, tls);
     let door = Arc::clone(&served.door);
     let metrics = Metrics::new(door, entrance.watch(), args.memory, &*clock);
-    let mut work = served.work(opened);
-    work.extend(admin.begin(metrics));
+    let work = served.work(opened);
+    let admin = admin.begin(metrics);
     entrance.accept_until(signals.next()).await;
     let hurried = wire::retire(&mut entrance, args.transport.retire_for, &mut signals).await;
     served.end(entrance.stop(), work, hurried, &mut signals).await;
+    // Last: whoever watches wants to see the end.
+    admin.iter().for_each(JoinHandle::abort);
     Ok(())
 }
 
