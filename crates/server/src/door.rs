@@ -26,7 +26,7 @@ use crate::auth::Caller;
 use crate::body::{Bodies, Sender};
 use crate::control::{Control, Key};
 use crate::decode::{ControlBody, LimitBody, MultiLimitBody};
-use crate::idempotency::{Idempotency, IdempotencyCounts, Scope};
+use crate::idempotency::{IDEMPOTENCY_KEY, Idempotency, IdempotencyCounts, Scope};
 use crate::metrics::Settings;
 use crate::problem::Problem;
 use crate::reply::{self, Reply};

@@ -65,6 +65,11 @@ fn asks(counts: &RegionCounts) -> Vec<Family> {
         )
         .is(counts.asks_conflicted),
         counter(
+            "tidegate_region_asks_estranged_total",
+            "Units of an ask meant for a shard as it was before a loss; asked for anew.",
+        )
+        .is(counts.asks_estranged),
+        counter(
             "tidegate_region_asks_apart_total",
             "Batches not asked for, because their subjects are in several shards.",
         )
