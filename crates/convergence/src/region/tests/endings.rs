@@ -58,3 +58,17 @@ fn a_drain_looks_at_everything() {
     world.run_ms(&mut a, 1_000);
     assert!(a.region.is_clean());
 }
+
+/// A glance at some of the subjects says about as much as a look at all of them.
+#[test]
+fn a_glance_reckons_what_is_not_recorded() {
+    let (world, mut a) = (World::new(), Process::new(1));
+    let names: Vec<String> = (0..20).map(|n| n.to_string()).collect();
+    for name in &names {
+        a.table.decide(&request(name, 1_000, 3), world.now);
+    }
+    a.region.tick(&a.table, world.now);
+    let unrecorded = |most| a.region.count(&a.table, most).unreplayed_cost;
+    assert_eq!([usize::MAX, 20, 5].map(unrecorded), [60; 3]);
+    assert_eq!(a.region.glance(&a.table), a.region.counts(&a.table), "there are few");
+}
