@@ -68,10 +68,13 @@ impl World {
 
     /// Nobody else has this process's identity. A clock that steps back leads it to cells that it
     /// has been in before, and it must not take its own old totals for another's.
-    /// Unless a replica granted what had been refused: it then holds more than was admitted.
+    /// Unless a store that forgot granted what had been refused: it may then hold more than was
+    /// admitted.
     fn reincarnate(&mut self, process: &Process) {
         let number = process.number;
-        if self.report.regranted > 0 {
+        let truth = &self.homes.at(process.home).truth;
+        let mut parts = truth.cells.values().flat_map(|cell| &cell.parts);
+        if parts.any(|part| part.owner.0 == number && part.regranted > 0) {
             self.given_up = true;
             return;
         }

@@ -386,7 +386,7 @@ impl World {
 
     /// A promise was broken. The first one counts.
     pub(crate) fn broken(&mut self, oracle: &'static str, what: impl FnOnce() -> String) {
-        if self.report.broken.is_none() {
+        if self.report.broken.is_none() && !self.given_up {
             let violation = Violation { oracle, what: what(), at_us: self.now_us };
             if self.tell {
                 println!("{:>10} us  BROKEN {violation}", self.now_us);
