@@ -199,7 +199,7 @@ impl World {
     }
 
     /// What the store holds of a component.
-    fn held(&mut self, home: usize, (subject, sequence): Name, part: &Part) -> u64 {
+    pub(crate) fn held(&mut self, home: usize, (subject, sequence): Name, part: &Part) -> u64 {
         let Some(spec) = self.specs.get(subject) else { return 0 };
         let (number, life) = part.owner;
         let chance = crate::chance::mix(self.options.seed ^ (u64::from(number) << 40));

@@ -5,6 +5,7 @@ use tidegate_convergence::{CallId, Effect, Record, ShardCall, ShardReply, StoreE
 use crate::grants::owner_of;
 use crate::node::{Call, Process};
 use crate::options::Fault;
+use crate::truth::{Name, Part};
 use crate::world::{Answer, Event, World};
 
 /// Which call of which process.
@@ -68,16 +69,20 @@ impl World {
 
     /// Nobody else has this process's identity. A clock that steps back leads it to cells that it
     /// has been in before, and it must not take its own old totals for another's.
-    /// Unless a store that forgot granted what had been refused: it may then hold more than was
-    /// admitted.
+    /// Unless a store that forgot granted what had been refused: it then holds more of this process
+    /// than was admitted, and no more than that ask carried.
     fn reincarnate(&mut self, process: &Process) {
         let number = process.number;
         let truth = &self.homes.at(process.home).truth;
-        let mut parts = truth.cells.values().flat_map(|cell| &cell.parts);
-        if parts.any(|part| part.owner.0 == number && part.regranted > 0) {
-            self.given_up = true;
-            return;
-        }
+        let own = truth.cells.iter().flat_map(|(name, cell)| {
+            let parts = cell.parts.iter().filter(|part| part.owner.0 == number);
+            parts.map(|part| (*name, *part))
+        });
+        let own: Vec<(Name, Part)> = own.filter(|(_, part)| part.regranted > 0).collect();
+        self.given_up = own.into_iter().any(|(name, part)| {
+            let more = self.held(process.home, name, &part).saturating_sub(part.amount);
+            (1..=part.regranted).contains(&more)
+        });
         self.broken("identity", || format!("process {number} met itself"));
     }
 
