@@ -4,6 +4,7 @@
 //! shape of [`report::Line`].
 
 mod bounded;
+mod capacity;
 mod decide;
 mod figures;
 mod globe;
@@ -36,6 +37,8 @@ enum Bench {
     Bounded(bounded::Args),
     /// The globe: what a database does for ten regions, how late news come, overshoot.
     Globe(globe::Args),
+    /// What a fleet of two regions asks of its Redis, its database, its network and its memory.
+    Capacity(capacity::Args),
     /// Fills one contestant in a fresh process and says what that took; `decide` starts it.
     #[command(hide = true)]
     MemoryProbe(decide::memory::ProbeArgs),
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Bench::Region(args) => region::main(&args),
         Bench::Bounded(args) => bounded::main(&args),
         Bench::Globe(args) => globe::main(&args),
+        Bench::Capacity(args) => capacity::main(&args),
         Bench::GlobeMemoryProbe(args) => globe::memory::probe(&args),
         Bench::MemoryProbe(args) => decide::memory::probe(&args),
         Bench::CallgrindRun(args) => decide::callgrind::run(&args),

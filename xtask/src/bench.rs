@@ -8,7 +8,7 @@ use crate::repo::Repo;
 use crate::setup;
 
 /// The benchmarks of `bench/`, by name.
-const NAMES: [&str; 4] = ["decide", "region", "bounded", "globe"];
+const NAMES: [&str; 5] = ["decide", "region", "bounded", "globe", "capacity"];
 
 /// `cargo xtask bench <name> [args]`.
 pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
@@ -27,11 +27,11 @@ pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
         setup::ensure(&[&setup::VALGRIND])?;
     }
     let other_redis = args.iter().any(|arg| arg.starts_with("--redis-server"));
-    let shares = |name: &String| name == "region" || name == "bounded";
+    let shares = |name: &String| ["region", "bounded", "capacity"].contains(&name.as_str());
     if args.first().is_some_and(shares) && !other_redis {
         setup::ensure(&[&setup::REDIS])?;
     }
-    if args.first().is_some_and(|name| name == "globe") {
+    if args.first().is_some_and(|name| name == "globe" || name == "capacity") {
         setup::ensure(&[&setup::MARIADB])?;
     }
     let mut command = repo.cargo_apart("bench");

@@ -4,7 +4,7 @@
 mod arrivals;
 mod attack;
 mod chance;
-mod database;
+pub(crate) mod database;
 mod dense;
 mod feed;
 mod fleet;

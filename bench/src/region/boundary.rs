@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::RegionCounts;
+use tidegate::{Consistency, RegionCounts};
 
 use super::Scene;
 use super::lab::Work;
@@ -46,7 +46,9 @@ pub(super) async fn run(scene: &Scene, figures: &mut Figures, limit: u64) -> Res
     let limiter = limiter(&server, clock)?;
     let window_ms = u64::try_from(WINDOW.as_millis())?;
     let script = Arc::new(Script::each_once(keys));
-    let desk = Desk { limiter: Arc::clone(&limiter), script, terms: Terms { limit, window_ms } };
+    let terms = Terms { limit, window_ms };
+    let desk =
+        Desk { limiter: Arc::clone(&limiter), script, terms, consistency: Consistency::Fast };
     desk.fill().await?;
     let over = if scene.smoke { WINDOW + Duration::from_secs(1) } else { END };
     let sampler = tokio::spawn(sample(clock, Arc::clone(&limiter), over));

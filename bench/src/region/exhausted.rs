@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate::Consistency;
+
 use super::Scene;
 use super::hot::full_speed;
 use super::lab::Work;
@@ -24,7 +26,12 @@ pub(super) async fn run(scene: &Scene, figures: &mut Figures) -> Result<(), Fail
     // back what the sliding of the window frees.
     let limiter = limiter(&server, Shifted::at(Duration::from_secs(9)))?;
     let script = Arc::new(Script::each_once(1));
-    let desk = Desk { limiter: Arc::clone(&limiter), script, terms: TERMS };
+    let desk = Desk {
+        limiter: Arc::clone(&limiter),
+        script,
+        terms: TERMS,
+        consistency: Consistency::Fast,
+    };
     let duration = scene.lasting(9.0);
     let before = Work::of(&server)?;
     let (asked, admitted) = full_speed(&desk, CALLERS, now() + duration).await?;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tidegate::Consistency;
+
 use super::Scene;
 use super::lab::Work;
 use super::ours::{Desk, Terms, end, limiter};
@@ -25,7 +27,12 @@ pub(super) async fn run(scene: &Scene, figures: &mut Figures) -> Result<(), Fail
     let duration = scene.lasting(4.0);
     let server = scene.lab.start()?;
     let limiter = limiter(&server, Shifted::at(Duration::from_secs(10)))?;
-    let desk = Desk { limiter: Arc::clone(&limiter), script: Arc::clone(&script), terms: TERMS };
+    let desk = Desk {
+        limiter: Arc::clone(&limiter),
+        script: Arc::clone(&script),
+        terms: TERMS,
+        consistency: Consistency::Fast,
+    };
     let before = Work::of(&server)?;
     let (asked, admitted) = full_speed(&desk, CALLERS, now() + duration).await?;
     end(desk.limiter).await;

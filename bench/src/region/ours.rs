@@ -7,7 +7,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tidegate::{
-    Cost, Limit, Limiter, Part, RegionCounts, Request, RequestError, Subject, Window, redis,
+    Consistency, Cost, Limit, Limiter, Part, RegionCounts, Request, RequestError, Subject, Window,
+    redis,
 };
 use tidegate_lab::RedisServer;
 
@@ -81,6 +82,8 @@ pub(crate) struct Desk {
     pub(crate) script: Arc<Script>,
     /// The limit.
     pub(crate) terms: Terms,
+    /// And what an admission is worth.
+    pub(crate) consistency: Consistency,
 }
 
 impl Desk {
@@ -88,7 +91,7 @@ impl Desk {
     pub(crate) async fn ask(self, at: usize) -> bool {
         let key = self.script.key(at % self.script.len());
         let Some(Ok(request)) = key.map(|key| self.terms.request(key)) else { return false };
-        self.limiter.check(&request).await.admitted()
+        self.limiter.check(&request.with_consistency(self.consistency)).await.admitted()
     }
 
     /// Asks for every access of the script once, as fast as the region allows.
@@ -149,7 +152,7 @@ pub(crate) async fn offer(desk: &Desk, per_second: u64, duration: Duration) -> O
         let due = u64::try_from(elapsed.as_micros() * u128::from(per_second) / 1_000_000);
         // What is overdue is not all asked at once, so that a stall does not become a burst that
         // no network would let through.
-        let most = asked + per_second / 100;
+        let most = asked + (per_second / 100).max(1);
         while asked < due.unwrap_or(0).min(most) {
             let at = usize::try_from(asked).unwrap_or(0);
             let mut asking = Box::pin(desk.clone().ask(at));

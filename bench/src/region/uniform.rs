@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::RegionCounts;
+use tidegate::{Consistency, RegionCounts};
 
 use super::Scene;
 use super::lab::Work;
@@ -95,8 +95,9 @@ async fn ours(scene: &Scene, keys: usize, per_key: u64, terms: Terms) -> Result<
     // No boundary during the run: it has a case of its own.
     let limiter = limiter(&server, Shifted::at(Duration::from_secs(20)))?;
     let each = Arc::new(Script::each_once(keys));
-    Desk { limiter: Arc::clone(&limiter), script: each, terms }.fill().await?;
-    let desk = Desk { limiter, script: script(keys), terms };
+    let consistency = Consistency::Fast;
+    Desk { limiter: Arc::clone(&limiter), script: each, terms, consistency }.fill().await?;
+    let desk = Desk { limiter, script: script(keys), terms, consistency };
     offer(&desk, rate, scene.lasting(2.5)).await;
     let (before, said) = (Work::of(&server)?, counts(&desk.limiter));
     let offered = offer(&desk, rate, scene.lasting(5.0)).await;
