@@ -149,12 +149,15 @@ impl World {
             let own = if again { 0 } else { truth.most_of(name, owner) };
             let near = truth.most(name).saturating_sub(own);
             let (far, former) = self.elsewhere(process, name);
-            // What a store held that ended with its process is in nobody's but that number.
-            let near = if self.options.is_private() { near.max(former) } else { near + former };
-            (near, far)
+            [near, former, far]
         });
-        let (near, far) =
-            others.fold((0, 0), |most: (u64, u64), name| (most.0.max(name.0), most.1.max(name.1)));
+        let [near, former, far] = others.fold([0; 3], |[near, former, far], name| {
+            [near.max(name[0]), former.max(name[1]), far.max(name[2])]
+        });
+        // What a store held that ended with its process is in nobody's but that number. But a cell
+        // that was renamed may know that by one name, and what is near by the other.
+        let same = self.options.is_private() && side.names(sequence).count() == 1;
+        let near = if same { near.max(former) } else { near + former };
         side.mine + near + far
     }
 
