@@ -16,6 +16,7 @@ mod failure;
 mod fuzz;
 mod mutants;
 mod openapi;
+mod promises;
 mod repo;
 mod sdk;
 mod setup;
@@ -44,6 +45,7 @@ Tidegate's tasks: cargo xtask <command>
   bench NAME [ARGS]...             Run a benchmark of bench/, for example: bench decide --json
   sim [--seeds N] [--seed K] [--trace] [--canaries] [--overshoot]
                                    Simulate a region that breaks; --help says more.
+  promises [--check]               Measure what PROMISES.md says and write it there, or compare it.
   openapi                          Write docs/openapi.json anew, from the tables of the server.
   setup                            Install the Debian packages the commands above need.
   help, --help                     Show this text.
@@ -82,6 +84,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "fuzz" => fuzz::command(&repo, rest),
         "bench" => bench::command(&repo, rest),
         "sim" => sim::command(&repo, rest),
+        "promises" => promises::command(&repo, rest),
         "openapi" => openapi::command(&repo, rest),
         "setup" => setup::command(rest),
         other => {
@@ -116,7 +119,9 @@ mod tests {
 
     #[test]
     fn help_names_every_command() {
-        for command in ["test", "tidy", "mutants", "fuzz", "bench", "sim", "openapi", "setup"] {
+        for command in
+            ["test", "tidy", "mutants", "fuzz", "bench", "sim", "promises", "openapi", "setup"]
+        {
             assert!(HELP.contains(&format!("\n  {command} ")), "{command}");
         }
     }

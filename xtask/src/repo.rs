@@ -49,6 +49,11 @@ impl Repo {
         command
     }
 
+    /// A path relative to the root.
+    pub(crate) fn path(&self, relative: &str) -> PathBuf {
+        self.root.join(relative)
+    }
+
     /// Whether a path relative to the root exists.
     pub(crate) fn has(&self, relative: &str) -> bool {
         self.root.join(relative).exists()

@@ -8,6 +8,7 @@ use crate::checkers::{self, Home};
 use crate::child;
 use crate::failure::{Failure, Result};
 use crate::fuzz;
+use crate::promises;
 use crate::repo::Repo;
 use crate::sdk;
 use crate::setup::{self, Need};
@@ -55,7 +56,7 @@ pub(crate) const STEPS: [Step; 12] = [
     },
     Step {
         name: "sim",
-        about: "500 seeds of a region that breaks, and the mistakes they must find",
+        about: "500 seeds of a region that breaks, the mistakes they must find, and PROMISES.md",
         needs: &[],
         run: sim,
     },
@@ -163,7 +164,10 @@ fn doctest(repo: &Repo) -> Result<Tally> {
 /// In release, where it runs all its seeds.
 fn sim(repo: &Repo) -> Result<Tally> {
     let args = ["-p", "tidegate-sim", "--release", "--features", "planted", "--tests"];
-    tests(repo.cargo(), &args)
+    let mut tally = tests(repo.cargo(), &args)?;
+    promises::command(repo, &["--check".to_owned()])?;
+    tally.add(Tally::of_check(true));
+    Ok(tally)
 }
 
 /// The limiter's tests for one model checker.

@@ -35,7 +35,7 @@ impl World {
     /// With several regions, half of the requests of a subject go to one of them for a while.
     fn node_for(&mut self, any: usize, asks: &[Ask]) -> usize {
         let (regions, nodes) = (self.homes.len(), self.nodes.len());
-        if regions < 2 || self.workload.percent(50) {
+        if regions < 2 || self.options.plain || self.workload.percent(50) {
             return any;
         }
         let epoch = usize::try_from(self.now_us / 20_000_000).unwrap_or(0);
@@ -64,6 +64,11 @@ impl World {
     }
 
     fn ask(&mut self) -> Ask {
+        if self.options.plain {
+            let subject = self.workload.index(self.options.kinds.len());
+            let limit = self.specs.get(subject).map_or(1, |spec| spec.limit);
+            return Ask { subject, limit, cost: 1, bounded: self.bounded(subject, 1) };
+        }
         let own = self.options.kinds.len();
         let flood = self.options.faults.has(Fault::Flood) && self.workload.percent(30);
         let subject = if flood {

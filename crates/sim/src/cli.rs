@@ -18,6 +18,7 @@ cargo xtask sim --seed K [--trace]         run one seed, and print what it expan
 cargo xtask sim --canaries [--within N]    look for every planted mistake
 cargo xtask sim --overshoot [--seeds N]    how much is admitted, over N cells (1000)
 cargo xtask sim --grid N                   the same over 432 configurations, N cells each
+cargo xtask sim --promises N               the parts of PROMISES.md that are measured, N cells each
 
 Exit code: 0 all is well, 1 a promise was broken, 2 the command line is not right.
 ";
@@ -31,6 +32,7 @@ pub(crate) enum Command {
     Canaries,
     Overshoot,
     Grid(u64),
+    Promises(u64),
 }
 
 /// What the command line asks for.
@@ -100,6 +102,7 @@ impl Plan {
         let number: u64 = value.parse().map_err(|_| wrong())?;
         match name {
             "seed" => self.command = Command::Seed(number),
+            "promises" => self.command = Command::Promises(number.max(1)),
             "grid" => self.command = Command::Grid(number.max(1)),
             "seeds" => self.seeds = number.max(1),
             "from" => self.from = number,

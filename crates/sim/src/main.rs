@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Command::Seeds => many(&plan),
         Command::Canaries => canaries(&plan),
         Command::Overshoot => tell(&tidegate_sim::overshoot(plan.seeds)),
+        Command::Promises(cells) => promises(cells),
         Command::Grid(cells) => tell(&tidegate_sim::overshoot_grid(cells)),
     };
     if held { ExitCode::SUCCESS } else { ExitCode::from(1) }
@@ -38,6 +39,15 @@ fn main() -> ExitCode {
 fn tell((text, held): &(String, bool)) -> bool {
     print!("{text}");
     *held
+}
+
+/// Prints the parts of the document one after the other, each behind a line that names it.
+fn promises(cells: u64) -> bool {
+    let all = tidegate_sim::promises(cells);
+    all.blocks.iter().for_each(|block| print!("=== block {}\n{}", block.name, block.text));
+    all.pictures.iter().for_each(|picture| print!("=== plot {}\n{}", picture.name, picture.svg));
+    all.broken.iter().for_each(|what| eprintln!("broken: {what}"));
+    all.broken.is_empty()
 }
 
 /// Runs with or without a planted mistake.

@@ -229,6 +229,8 @@ pub struct Options {
     pub tuning: Tuning,
     /// A request that waited is decided with the clock reading it came with, not with a new one.
     pub late_readings: bool,
+    /// Every request is for 1 of the usual limit, of any subject, at any node.
+    pub plain: bool,
     /// What goes wrong.
     pub faults: Faults,
     /// What is known to be wrong, and where it is excused, is not looked at: see `excuses` in the
@@ -299,6 +301,7 @@ impl Options {
             table_bytes: if flood { table_bytes } else { 1 << 18 },
             late_readings: chance.percent(50),
             tuning: tuning(&mut chance, &mut consistency),
+            plain: false,
             faults,
             excuses: true,
             inside: true,

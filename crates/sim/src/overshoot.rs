@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 
 use tidegate_limiter::Consistency;
 
+pub(crate) use grid::RULES;
 pub use grid::overshoot_grid;
 
 use arrivals::{Arrival, arrivals};
@@ -25,7 +26,7 @@ const BURST_US: u64 = 50_000;
 
 /// How requests come to a subject in each of its windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Traffic {
+pub(crate) enum Traffic {
     /// One after the other, spread over the window.
     Sequential,
     /// At all nodes within a moment, when the window begins.
@@ -46,19 +47,19 @@ impl Traffic {
 
 /// One comparison.
 #[derive(Clone, Copy, Debug)]
-struct Setting {
-    nodes: usize,
-    limit: u64,
-    traffic: Traffic,
+pub(crate) struct Setting {
+    pub(crate) nodes: usize,
+    pub(crate) limit: u64,
+    pub(crate) traffic: Traffic,
     /// Requests of a window by the limit, in hundredths.
-    load_percent: u64,
-    window_ms: u64,
+    pub(crate) load_percent: u64,
+    pub(crate) window_ms: u64,
     /// Windows of a subject, one after the other.
-    windows: u64,
+    pub(crate) windows: u64,
     /// How long a burst lasts.
-    burst_us: u64,
+    pub(crate) burst_us: u64,
     /// One way through the network: at least and at most.
-    latency_us: (u64, u64),
+    pub(crate) latency_us: (u64, u64),
 }
 
 /// What was admitted to each cell, and how often the store was asked.
@@ -112,14 +113,14 @@ fn subjects(arrivals: &[Arrival]) -> usize {
 }
 
 /// At the middle, at 99 of 100, and the worst.
-fn spread(sorted: &[u64]) -> [u64; 3] {
+pub(crate) fn spread(sorted: &[u64]) -> [u64; 3] {
     let last = sorted.len().saturating_sub(1);
     let at = |place: usize| sorted.get(place).copied().unwrap_or(0);
     [at(last / 2), at((sorted.len() * 99).div_ceil(100).saturating_sub(1)), at(last)]
 }
 
 /// Thousandths as a number.
-fn part(permille: u64) -> String {
+pub(crate) fn part(permille: u64) -> String {
     format!("{}.{:03}", permille / 1_000, permille % 1_000)
 }
 
@@ -170,7 +171,13 @@ pub fn overshoot(cells: u64) -> (String, bool) {
     (text, held)
 }
 
-fn compare(setting: Setting, cells: u64, text: &mut String) -> [[u64; 3]; 3] {
+/// The spread of each rule over so many cells, and its store operations for a request.
+pub(crate) fn measure(setting: Setting, cells: u64) -> [([u64; 3], f64); 3] {
+    run(setting, cells)
+        .map(|admitted| (spread(&admitted.shares(setting.limit)), admitted.operations_each()))
+}
+
+fn run(setting: Setting, cells: u64) -> [Admitted; 3] {
     let mut all = [const { Admitted { cells: Vec::new(), operations: 0, requests: 0 } }; 3];
     for group in 0..cells.div_ceil(GROUP) {
         let subjects = GROUP.min(cells - group * GROUP);
@@ -178,6 +185,11 @@ fn compare(setting: Setting, cells: u64, text: &mut String) -> [[u64; 3]; 3] {
             all.add(one);
         }
     }
+    all
+}
+
+fn compare(setting: Setting, cells: u64, text: &mut String) -> [[u64; 3]; 3] {
+    let all = run(setting, cells);
     let Setting { nodes, limit, traffic, .. } = setting;
     let spreads = all.each_ref().map(|admitted| spread(&admitted.shares(limit)));
     let _ = write!(text, "{nodes:>6} {limit:>6}  {:<24}", traffic.name());

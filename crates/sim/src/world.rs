@@ -1,6 +1,6 @@
 //! A region in one thread: everything that happens, in the order in which it does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidegate_convergence::{Batch, CallId, Outcome, ShardReply, StoreError, Tuning, Waiter};
@@ -17,7 +17,7 @@ use crate::options::{Fault, Kind, Options};
 use crate::queue::Queue;
 use crate::report::{Report, Violation};
 use crate::store::Store;
-use crate::truth::Truth;
+use crate::truth::{Name, Truth};
 
 /// Identifiers of a flood.
 const FLOOD: usize = 200;
@@ -235,6 +235,20 @@ impl World {
     /// must have become known, then an audit.
     #[must_use]
     pub fn run(mut self) -> Report {
+        self.run_through();
+        self.report
+    }
+
+    /// The same, and what all regions together admitted to each cell.
+    pub(crate) fn run_cells(mut self) -> (Report, Vec<(Name, u64)>) {
+        self.run_through();
+        let names: BTreeSet<Name> =
+            self.homes.iter().flat_map(|home| home.truth.cells.keys().copied()).collect();
+        let cells = names.into_iter().map(|name| (name, self.world_total(name))).collect();
+        (self.report, cells)
+    }
+
+    fn run_through(&mut self) {
         for node in 0..self.nodes.len() {
             self.start(node);
         }
@@ -244,7 +258,6 @@ impl World {
         if !self.given_up {
             self.heal_and_audit();
         }
-        self.report
     }
 
     /// Lets time pass.

@@ -21,7 +21,7 @@ const P99_PERMILLE: u64 = 1_020;
 const WORST_PERMILLE: u64 = 1_100;
 
 /// The rules in the order of [`contest`].
-const RULES: [&str; 3] = ["bounded", "fast", "reference"];
+pub(crate) const RULES: [&str; 3] = ["bounded", "fast", "reference"];
 
 /// What one rule came to.
 #[derive(Debug, Default)]

@@ -1,0 +1,205 @@
+//! How much all regions admit together, while nothing is broken: the whole world of the simulator,
+//! judged by all its oracles.
+
+use std::fmt::Write as _;
+
+use tidegate_convergence::{GlobeTuning, Rule, Tuning};
+
+use super::plot::{Line, Plot};
+use super::{Block, Picture, Promises};
+use crate::options::{Faults, Kind, Options, Traffic};
+use crate::overshoot::{part, spread};
+use crate::world::World;
+
+/// How many regions, of two processes each.
+const REGIONS: [usize; 5] = [1, 2, 3, 5, 10];
+const NODES: usize = 2;
+/// The window of all limits, how long a run lasts, and how many subjects it has.
+const WINDOW_MS: u64 = 60_000;
+const LASTS_MS: u64 = 200_000;
+const SUBJECTS: u64 = 4;
+/// Cells of one run that count: whole windows, after the first.
+const CELLS: u64 = 2 * SUBJECTS;
+/// A cell that was not used this far, in thousandths, says nothing about exceeding it.
+const CONTENDED_PERMILLE: u64 = 950;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug)]
+struct Setting {
+    regions: usize,
+    limit: u64,
+    /// Requests of a window by the limit, in hundredths.
+    load_percent: u64,
+    traffic: Traffic,
+    globe: GlobeTuning,
+}
+
+/// What it came to.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    /// Thousandths of the limit, of cells that were used up; the least first.
+    shares: Vec<u64>,
+    rows: u64,
+    runs: u64,
+    broken: Option<String>,
+}
+
+impl Seen {
+    /// Rows written in a minute, for each subject, in thousandths.
+    fn rows_permille(&self) -> u64 {
+        let minutes_permille = self.runs * SUBJECTS * LASTS_MS / 60;
+        (self.rows * 1_000_000).checked_div(minutes_permille).unwrap_or(0)
+    }
+}
+
+fn options(setting: Setting, seed: u64) -> Options {
+    let Setting { regions, limit, load_percent, traffic, globe } = setting;
+    let kind = Kind { window_ms: WINDOW_MS, limit, bounded_percent: 100 };
+    let requests = limit * load_percent * SUBJECTS * LASTS_MS / WINDOW_MS / 100;
+    Options {
+        regions,
+        regions_max: u16::try_from(regions.max(2)).unwrap_or(2),
+        private: false,
+        globe,
+        nodes: regions * NODES,
+        shards: 1,
+        kinds: vec![kind; usize::try_from(SUBJECTS).unwrap_or(1)],
+        requests,
+        safety_ms: LASTS_MS,
+        traffic,
+        batch_percent: 0,
+        second_limit_percent: 0,
+        bounded_percent: 100,
+        latency_us: (200, 3_000),
+        table_bytes: 1 << 18,
+        tuning: Tuning::default(),
+        late_readings: false,
+        plain: true,
+        faults: Faults::default(),
+        ..Options::of(seed)
+    }
+}
+
+fn measure(setting: Setting, cells: u64) -> Seen {
+    let mut seen = Seen::default();
+    for seed in 0..cells.div_ceil(CELLS) {
+        let (report, cells) = World::new(options(setting, seed)).run_cells();
+        let whole = cells.iter().map(|((_, sequence), _)| *sequence).min().unwrap_or(0) + 1;
+        let shares = cells.iter().filter(|((_, at), _)| *at >= whole && *at < whole + 2);
+        let shares = shares.map(|(_, total)| total * 1_000 / setting.limit);
+        seen.shares.extend(shares.filter(|share| *share >= CONTENDED_PERMILLE));
+        seen.rows += report.published;
+        seen.runs += 1;
+        seen.broken = seen.broken.or_else(|| report.broken.map(|broken| broken.to_string()));
+    }
+    seen.shares.sort_unstable();
+    seen
+}
+
+/// A table and two plots.
+pub(super) fn add(all: &mut Promises, cells: u64) {
+    let mut text = String::from(
+        "| regions | limit | traffic | p50 | p99 | worst | rows/subject and minute |\n\
+         |---|---|---|---|---|---|---|\n",
+    );
+    let mut lines: Vec<Line> = Vec::new();
+    for (traffic, name) in
+        [(Traffic::Steady, "steady, twice the limit"), (Traffic::Burst, "bursts, twice the limit")]
+    {
+        let mut values = Vec::new();
+        for regions in REGIONS {
+            for limit in [100, 1_000] {
+                let globe = GlobeTuning::default();
+                let setting = Setting { regions, limit, load_percent: 200, traffic, globe };
+                let seen = measure(setting, cells / 10);
+                all.broken.extend(seen.broken.clone());
+                let [p50, p99, worst] = spread(&seen.shares);
+                let rows = part(seen.rows_permille());
+                let _ = writeln!(
+                    text,
+                    "| {regions} | {limit} | {name} | {} | {} | {} | {rows} |",
+                    part(p50),
+                    part(p99),
+                    part(worst)
+                );
+                if limit == 100 {
+                    values.push(to_whole(p99));
+                }
+            }
+        }
+        lines.push(Line { name: name.to_owned(), values });
+    }
+    all.blocks.push(Block { name: "world", text });
+    let plot = Plot {
+        title: "Admitted by all regions together, 99 of 100 cells",
+        across: "regions of two processes (limit 100 a minute)",
+        up: "limits admitted",
+        places: REGIONS.map(|regions| regions.to_string()).to_vec(),
+        lines,
+    };
+    all.pictures.push(Picture { name: "overshoot-regions", svg: plot.svg() });
+    add_floor(all, cells);
+}
+
+/// The RFC asks which floor and which intervals are best: its own rule with each, beside ours.
+fn add_floor(all: &mut Promises, cells: u64) {
+    let mut text = String::from(
+        "| rule | published above | every | p50 | p99 | worst | rows/subject and minute |\n\
+         |---|---|---|---|---|---|---|\n",
+    );
+    let mut lines = Vec::new();
+    let ours = GlobeTuning::default();
+    row(all, &mut text, cells, ("ours", "what could matter", "0.1 s to 1 s"), ours);
+    for seconds in [1, 2, 5, 10, 20] {
+        let mut values = Vec::new();
+        for part in PARTS {
+            let rule = Rule::Floor { every_ms: seconds * 1_000, part };
+            let (import_ms, rfc) = (seconds * 1_000, GlobeTuning::rfc());
+            let globe = GlobeTuning { rule, import_ms, import_min_ms: import_ms, ..rfc };
+            let (above, every) = (format!("limit/{part}"), format!("{seconds} s"));
+            values.push(row(all, &mut text, cells, ("the RFC's", &above, &every), globe));
+        }
+        lines.push(Line { name: format!("every {seconds} s"), values });
+    }
+    all.blocks.push(Block { name: "floor", text });
+    let plot = Plot {
+        title: "The RFC's rule, by its floor and its interval: 99 of 100 cells",
+        across: "published above this part of the limit (3 regions, limit 100, steady)",
+        up: "limits admitted",
+        places: PARTS.map(|part| format!("1/{part}")).to_vec(),
+        lines,
+    };
+    all.pictures.push(Picture { name: "overshoot-floor", svg: plot.svg() });
+}
+
+/// Floors: one part in this many of the limit.
+const PARTS: [u64; 4] = [20, 5, 3, 2];
+
+fn row(
+    all: &mut Promises,
+    text: &mut String,
+    cells: u64,
+    (rule, above, every): (&str, &str, &str),
+    globe: GlobeTuning,
+) -> f64 {
+    let traffic = Traffic::Steady;
+    let seen =
+        measure(Setting { regions: 3, limit: 100, load_percent: 200, traffic, globe }, cells / 10);
+    all.broken.extend(seen.broken.clone());
+    let [p50, p99, worst] = spread(&seen.shares);
+    let rows = part(seen.rows_permille());
+    let _ = writeln!(
+        text,
+        "| {rule} | {above} | {every} | {} | {} | {} | {rows} |",
+        part(p50),
+        part(p99),
+        part(worst)
+    );
+    to_whole(p99)
+}
+
+/// Thousandths.
+#[expect(clippy::cast_precision_loss, reason = "for a plot")]
+fn to_whole(permille: u64) -> f64 {
+    permille as f64 / 1_000.0
+}
