@@ -7,15 +7,15 @@ const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 360.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 190.0;
-const TOP: f64 = 44.0;
+const TOP: f64 = 62.0;
 const BOTTOM: f64 = 52.0;
 /// Lines across.
 const TICKS: u32 = 5;
 
 /// Colours that differ in lightness too, for those who do not tell hues apart: on light pages, and
 /// on dark ones.
-const LIGHT: [&str; 4] = ["#0b5fa5", "#c04a00", "#3a7d34", "#7a3e9d"];
-const DARK: [&str; 4] = ["#6cb8ff", "#ffa35c", "#86d67d", "#cf9bf2"];
+const LIGHT: [&str; 5] = ["#0b5fa5", "#c04a00", "#3a7d34", "#7a3e9d", "#6e6a00"];
+const DARK: [&str; 5] = ["#6cb8ff", "#ffa35c", "#86d67d", "#cf9bf2", "#e0d85a"];
 
 /// One line.
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ impl Plot {
         let _ = writeln!(
             svg,
             "<text class=\"axis\" text-anchor=\"middle\" x=\"{middle:.1}\" y=\"{below:.1}\">{}</text>\
-             <text class=\"axis\" x=\"8\" y=\"38\">{}</text>",
+             <text class=\"axis\" x=\"8\" y=\"44\">{}</text>",
             escape(self.across),
             escape(self.up)
         );
@@ -153,7 +153,7 @@ fn style() -> String {
          .tick,.axis{font-size:12px;fill:#57606a}.grid{stroke:#d0d7de;fill:none}\n\
          .line{fill:none;stroke-width:2}\n",
     );
-    let colours = |css: &mut String, colours: [&str; 4]| {
+    let colours = |css: &mut String, colours: [&str; 5]| {
         for (at, colour) in colours.iter().enumerate() {
             let _ = writeln!(css, ".line.c{at}{{stroke:{colour}}}.dot.c{at}{{fill:{colour}}}");
         }
