@@ -161,6 +161,12 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
+    /// Counts those that are open, for as long as anybody asks.
+    pub(crate) fn counter(&self) -> impl Fn() -> usize + Send + 'static {
+        let places = Arc::clone(&self.places);
+        move || places.open()
+    }
+
     /// Waits until every request in flight is answered, or until it is `enough`. Says how many
     /// connections are still open then.
     ///

@@ -56,6 +56,7 @@ mod bench;
 mod client;
 mod control;
 mod globe;
+mod log;
 pub(crate) mod output;
 #[cfg(test)]
 mod tests;
@@ -73,6 +74,7 @@ pub use control::{
     NamespaceSetArgs, RequestsPerMinute, WorkspaceArgs, WorkspaceCommand, WorkspaceSetArgs,
 };
 pub use globe::{GcArgs, GlobeCommand, GlobeUrl, RegionsArgs, ShowArgs};
+pub use log::{LogArgs, LogFormat, LogLevel};
 pub use output::Output;
 pub use transport::TransportArgs;
 
@@ -263,6 +265,10 @@ pub struct ServeArgs {
     /// How connections are taken in and ended.
     #[command(flatten)]
     pub transport: TransportArgs,
+
+    /// What is said while it runs.
+    #[command(flatten)]
+    pub log: LogArgs,
 }
 
 impl ServeArgs {

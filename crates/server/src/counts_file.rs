@@ -8,9 +8,8 @@
 //! Fails: with a warning, once for each change, never with an error. A server that cannot keep its
 //! counts serves all the same.
 
-use std::fmt;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -18,6 +17,8 @@ use std::time::Duration;
 use tidegate::{Limiter, Saved, SavedError};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
+
+use crate::log::{Event, Log, Sayable, Text};
 
 #[cfg(test)]
 mod tests;
@@ -78,6 +79,7 @@ pub struct CountsFile {
     /// Held for as long as this lives, once it was taken.
     lock: OnceLock<File>,
     state: Mutex<State>,
+    log: Log,
 }
 
 #[derive(Debug, Default)]
@@ -95,7 +97,13 @@ impl CountsFile {
     pub fn new(directory: &Path, region: Option<&str>, fleet_secret: Option<[u8; 32]>) -> Self {
         let stem = region.map_or_else(|| "counts".to_owned(), stem);
         let directory = directory.to_owned();
-        Self { directory, stem, fleet_secret, lock: OnceLock::new(), state: Mutex::default() }
+        let (lock, state) = (OnceLock::new(), Mutex::default());
+        Self { directory, stem, fleet_secret, lock, state, log: Log::off() }
+    }
+
+    /// Where it is said what becomes of it; otherwise nowhere.
+    pub(crate) fn telling(self, log: &Log) -> Self {
+        Self { log: log.clone(), ..self }
     }
 
     /// Takes the file, and makes the directory if there is none. If another process has it, that
@@ -107,10 +115,12 @@ impl CountsFile {
         let mut told = false;
         while let Err(why) = self.try_take() {
             if !matches!(why, Untaken::InUse) || Instant::now() >= deadline {
-                return warn(&NotKept { file: self, why: &why });
+                let (path, why) = (Some(self.text()), Text::of(&why));
+                return self.log.say(Event::CountsNotKept { path, why });
             }
             if !std::mem::replace(&mut told, true) {
-                warn(&Waiting { file: self });
+                let at_most_ms = TAKE_DEADLINE.as_secs().saturating_mul(1_000);
+                self.log.say(Event::CountsAwaited { path: self.text(), at_most_ms });
             }
             sleep_until(Instant::now() + TAKE_INTERVAL).await;
         }
@@ -171,8 +181,10 @@ impl CountsFile {
             Ok(saved) => Some(saved),
             Err(why) => {
                 let aside = self.directory.join(format!("{}.bin.bad", self.stem));
-                let moved = fs::rename(&path, &aside).map(|()| aside);
-                warn(&Unusable { path: &path, why: &why, moved });
+                let moved = fs::rename(&path, &aside);
+                let moved_to = moved.ok().map(|()| Text::path(&aside));
+                let (path, why) = (self.text(), Text::of(&why));
+                self.log.say(Event::CountsUnusable { path, why, moved_to });
                 None
             }
         }
@@ -191,7 +203,7 @@ impl CountsFile {
         loop {
             sleep_until(Instant::now() + pause).await;
             if !self.is_kept() && self.try_take().is_ok() {
-                warn(&Changed { file: &self, text: "counts are kept from now on." });
+                self.log.say(Event::CountsKept { path: self.text() });
             }
             let began = Instant::now();
             let bytes = Arc::clone(&self).save_aside(Arc::clone(&limiter)).await;
@@ -230,8 +242,8 @@ impl CountsFile {
             return 0;
         }
         let written = self.write(limiter);
-        if let Some(text) = state.note(admitted, &written) {
-            warn(&Changed { file: self, text: &text });
+        if state.note(admitted, &written) {
+            self.tell(&written);
         }
         written.unwrap_or(0)
     }
@@ -255,25 +267,32 @@ impl CountsFile {
         Ok(bytes)
     }
 
+    /// Saving began to fail, or to work.
+    fn tell(&self, written: &io::Result<u64>) {
+        let path = self.text();
+        self.log.say(match written {
+            Ok(_) => Event::CountsSaved { path },
+            Err(why) => Event::CountsNotSaved { path, why: Text::of(why) },
+        });
+    }
+
+    fn text(&self) -> Text {
+        Text::path(&self.path())
+    }
+
     fn lock_state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// Notes what came of a save, and what is to be said of it: only what is new.
-    fn note(&mut self, admitted: u64, written: &io::Result<u64>) -> Option<String> {
+    /// Notes what came of a save. Says whether that is worth a word: only what is new is.
+    fn note(&mut self, admitted: u64, written: &io::Result<u64>) -> bool {
         let failed = written.is_err();
-        let changed = std::mem::replace(&mut self.failed, failed) != failed;
-        match written {
-            Ok(_) => {
-                (self.admitted, self.saves) = (admitted, self.saves + 1);
-                changed.then(|| "counts are saved again.".to_owned())
-            }
-            Err(why) => changed.then(|| {
-                format!("counts are not saved: {why}.\n  A restart forgets what is admitted now.")
-            }),
+        if !failed {
+            (self.admitted, self.saves) = (admitted, self.saves + 1);
         }
+        std::mem::replace(&mut self.failed, failed) != failed
     }
 }
 
@@ -305,62 +324,5 @@ enum Untaken {
     Io(#[from] io::Error),
 }
 
-/// The counts are not kept.
-struct NotKept<'a> {
-    file: &'a CountsFile,
-    why: &'a Untaken,
-}
-
-impl fmt::Display for NotKept<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.file.path();
-        writeln!(f, "warning: counts are not kept in {}: {}.", path.display(), self.why)?;
-        writeln!(f, "  Requests are answered all the same; a restart forgets what was admitted.")
-    }
-}
-
-/// The file is another's, for now.
-struct Waiting<'a> {
-    file: &'a CountsFile,
-}
-
-impl fmt::Display for Waiting<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (path, seconds) = (self.file.path(), TAKE_DEADLINE.as_secs());
-        writeln!(f, "waiting {seconds} s at most for the process that has {}.", path.display())
-    }
-}
-
-/// A file that cannot be used.
-struct Unusable<'a> {
-    path: &'a Path,
-    why: &'a SavedError,
-    moved: io::Result<PathBuf>,
-}
-
-impl fmt::Display for Unusable<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "warning: {}: {}.", self.path.display(), self.why)?;
-        match &self.moved {
-            Ok(aside) => writeln!(f, "  It is now {}; counting starts anew.", aside.display()),
-            Err(why) => writeln!(f, "  It will be replaced ({why}); counting starts anew."),
-        }
-    }
-}
-
-/// Saving began to fail, or to work.
-struct Changed<'a> {
-    file: &'a CountsFile,
-    text: &'a str,
-}
-
-impl fmt::Display for Changed<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "warning: {}: {}", self.file.path().display(), self.text)
-    }
-}
-
-/// Tells whoever reads the log, if anyone does: a closed pipe must not end the server.
-fn warn(text: &dyn fmt::Display) {
-    let _ = write!(io::stderr().lock(), "{text}");
-}
+/// Words of ours and of the operating system.
+impl Sayable for Untaken {}

@@ -9,7 +9,6 @@ mod database;
 mod tools;
 
 use std::fmt;
-use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +21,7 @@ use tidegate::{
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::cli::ServeArgs;
+use crate::log::{Event, Log, Text};
 pub(crate) use database::Database;
 pub use tools::{gc, migrate, regions, show};
 
@@ -189,7 +189,7 @@ impl Globe {
 
     /// Looks how things stand for as long as the process runs, and says what changed. Nobody waits
     /// for it.
-    pub(crate) async fn look(self, limiter: impl Fn() -> GlobeCounts) {
+    pub(crate) async fn look(self, limiter: impl Fn() -> GlobeCounts, log: Log) {
         let mut looks = interval(LOOK_INTERVAL);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut before, mut clashes) = (Standing::Fine, 0);
@@ -203,9 +203,19 @@ impl Globe {
                     Standing::Away => self.database.check().await.err(),
                     _ => None,
                 };
-                warn(&Changed { globe: &self, now, why: why.as_ref() });
+                log.say(self.changed(now, why.as_ref()));
                 before = now;
             }
+        }
+    }
+
+    /// Things stand otherwise than before.
+    fn changed(&self, now: Standing, why: Option<&GlobalError>) -> Event {
+        let place = Text::of(&*self.database);
+        match now {
+            Standing::Fine => Event::GlobeBack { place },
+            Standing::Clash => Event::GlobeNameTaken { place, region: Text::of(&self.name) },
+            Standing::Away => Event::GlobeAway { place, why: why.map(Text::of) },
         }
     }
 }
@@ -232,39 +242,4 @@ impl Standing {
         }
         if counts.registered == 0 || counts.age_ms > AWAY_MS { Self::Away } else { Self::Fine }
     }
-}
-
-/// Things stand otherwise than before.
-struct Changed<'a> {
-    globe: &'a Globe,
-    now: Standing,
-    why: Option<&'a GlobalError>,
-}
-
-impl fmt::Display for Changed<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Globe { database, name, .. } = self.globe;
-        match (self.now, self.why) {
-            (Standing::Fine, _) => {
-                return writeln!(f, "{database} answers now: regions share limits.");
-            }
-            (Standing::Clash, _) => {
-                writeln!(f, "warning: {database}: another region is called `{name}` too.")?;
-                return writeln!(
-                    f,
-                    "  Nothing is shared with other regions until one of them has another name."
-                );
-            }
-            (Standing::Away, Some(why)) => writeln!(f, "warning: {database}: {why}")?,
-            (Standing::Away, None) => {
-                writeln!(f, "warning: {database}: nothing was heard of other regions for a while")?;
-            }
-        }
-        writeln!(f, "  Requests are answered all the same, on what this region alone knows.")
-    }
-}
-
-/// Tells whoever reads the log, if anyone does: a closed pipe must not end the server.
-fn warn(text: &dyn fmt::Display) {
-    let _ = write!(io::stderr().lock(), "{text}");
 }

@@ -5,8 +5,8 @@
 //! `body` (bytes, bounded), [`decode`] (bytes to requests), `auth` (who asks), `control` (who
 //! there is and what they set), `idempotency` (calls that may be sent again), and `reply` (answers
 //! and problems to bytes). `serve` wires them up for the command line of `cli`, and `region` and
-//! `globe` say with whom limits are shared. `metrics` is what monitoring reads, and `client` is the
-//! other side of the door.
+//! `globe` say with whom limits are shared. `metrics` is what monitoring reads, `log` what the
+//! server says while it runs, and `client` is the other side of the door.
 //!
 //! [`openapi`] describes all of it. Without the feature `serve` there are only these two:
 //! [`decode`] and its description.
@@ -39,6 +39,8 @@ pub mod idempotency;
 #[cfg(feature = "serve")]
 pub mod ids;
 #[cfg(feature = "serve")]
+mod log;
+#[cfg(feature = "serve")]
 mod metrics;
 pub mod openapi;
 #[cfg(feature = "serve")]
@@ -57,3 +59,5 @@ pub mod serve;
 mod signals;
 #[cfg(feature = "serve")]
 pub mod tls;
+#[cfg(feature = "serve")]
+mod utc;

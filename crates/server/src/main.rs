@@ -11,7 +11,11 @@ use tidegate_server::{client, globe};
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Serve(args) => {
-            return ended(serve(&args).map_err(|why| (why.to_string(), why.exit_code())));
+            return match serve(&args) {
+                // It is in the log, as the rest.
+                Err(why) if args.log.is_json() => why.exit_code(),
+                served => ended(served.map_err(|why| (why.to_string(), why.exit_code()))),
+            };
         }
         Command::Key(command) => return told(control_tools::key(&command)),
         Command::Namespace(command) => return told(control_tools::namespace(&command)),

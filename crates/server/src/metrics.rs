@@ -20,6 +20,8 @@ use tidegate::{Clock, Counts, GlobeCounts, RegionCounts};
 use crate::accept::Watch;
 use crate::door::Door;
 use crate::idempotency::IdempotencyCounts;
+use crate::log::watch::Sight;
+use crate::log::{Log, panics};
 
 pub(crate) use process::{COMMIT, FEATURES};
 pub(crate) use text::TEXT_FORMAT;
@@ -32,16 +34,36 @@ pub(crate) struct Metrics {
     pub(crate) watch: Watch,
     pub(crate) budget_bytes: usize,
     pub(crate) started_unix_ms: u64,
+    pub(crate) log: Log,
 }
 
 impl Metrics {
     pub(crate) fn new(door: Arc<Door>, watch: Watch, budget: usize, clock: &dyn Clock) -> Self {
-        Self { door, watch, budget_bytes: budget, started_unix_ms: clock.now().unix_ms() }
+        let started_unix_ms = clock.now().unix_ms();
+        Self { door, watch, budget_bytes: budget, started_unix_ms, log: Log::off() }
+    }
+
+    /// Where the server says what happens.
+    pub(crate) fn telling(self, log: Log) -> Self {
+        Self { log, ..self }
     }
 
     /// Everything, as it is now.
     pub(crate) fn text(&self) -> String {
         render(&gather::all(&self.seen()))
+    }
+
+    /// What the log looks at.
+    pub(crate) fn sight(&self) -> Sight {
+        let limiter = self.door.limiter();
+        Sight {
+            counts: limiter.counts(),
+            region: limiter.region_counts(),
+            globe: limiter.globe_counts(),
+            subjects: count(limiter.subjects()),
+            connections: count(self.watch.open()),
+            connections_max: u64::from(self.watch.limits().connections_max),
+        }
     }
 
     fn seen(&self) -> Seen {
@@ -62,6 +84,8 @@ impl Metrics {
             settings,
             idempotency: self.door.idempotency_counts(),
             started_unix_ms: self.started_unix_ms,
+            log_dropped: self.log.dropped(),
+            panics: panics::count(),
         }
     }
 }
@@ -85,6 +109,8 @@ struct Seen {
     settings: Settings,
     idempotency: IdempotencyCounts,
     started_unix_ms: u64,
+    log_dropped: u64,
+    panics: u64,
 }
 
 /// What is known of keys, namespaces and overrides.

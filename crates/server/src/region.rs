@@ -5,21 +5,22 @@
 //! Refuses: an address that cannot be one, before anything is started.
 
 use std::fmt;
-use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::redis::{Address, ConfigError, RedisConfig, RedisStore, Report, Topology};
-use tidegate::{Builder, StoreError, Tuning};
+use tidegate::{Builder, RegionCounts, StoreError, Tuning};
 use tidegate_limiter::{Digest, FleetSecret, Part, RequestError, Subject, WINDOW_MS_MIN, Window};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use crate::log::{Event, Log, Text};
 
 #[cfg(test)]
 mod tests;
 
-/// How often a Redis that has not answered yet is looked at again. Only for the warnings: the
-/// limiter itself tries much sooner.
-const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+/// How often it is looked how things stand. Only for the log: the limiter itself tries much sooner,
+/// and a store that is gone for less is none of an operator's business.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A region, by its Redis.
 #[derive(Clone, Debug)]
@@ -51,29 +52,88 @@ impl Region {
         builder.region_tuned(Arc::clone(&self.store) as _, Tuning::default())
     }
 
-    /// Looks at Redis as soon as it answers, and warns of what should be otherwise. Nobody waits
+    /// Looks how things stand for as long as the process runs, and says what changed. Nobody waits
     /// for it.
-    pub(crate) async fn look(self) {
+    pub(crate) async fn look(self, counts: impl Fn() -> RegionCounts, log: Log) {
         let mut looks = interval(LOOK_INTERVAL);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut was_away = false;
+        let mut standing = Standing::Unknown;
         loop {
             looks.tick().await;
-            match self.store.check().await {
-                Ok(report) => {
-                    warn(&Looked { place: &self.place, report: &report, was_away });
-                    if let Ok(false) = self.store.agrees_on(self.fingerprint).await {
-                        warn(&OtherSecret { place: &self.place });
-                    }
-                    return;
+            let breakers_open = counts().breakers_open;
+            if standing.is_settled(breakers_open) {
+                continue;
+            }
+            // Also when a breaker is open: it says why, if it does not know it already.
+            let looked = self.store.check().await;
+            let (next, events) = standing.next(&self, breakers_open, looked.as_ref());
+            events.into_iter().for_each(|event| log.say(event));
+            if standing.is_new(&next) && matches!(next, Standing::Fine) {
+                self.compare_secrets(&log).await;
+            }
+            standing = next;
+        }
+    }
+
+    /// Others may have another secret.
+    async fn compare_secrets(&self, log: &Log) {
+        if let Ok(false) = self.store.agrees_on(self.fingerprint).await {
+            log.say(Event::FleetSecretDiffers { place: Text::of(self) });
+        }
+    }
+}
+
+/// How things stand with the region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    Unknown,
+    Fine,
+    Away { since: Instant },
+}
+
+impl Standing {
+    /// Whether there is nothing to look at.
+    const fn is_settled(self, breakers_open: u64) -> bool {
+        matches!(self, Self::Fine) && breakers_open == 0
+    }
+
+    const fn is_new(self, next: &Self) -> bool {
+        !matches!((self, next), (Self::Fine, Self::Fine))
+    }
+
+    /// How they stand now, and what is to be said of it.
+    fn next(
+        self,
+        region: &Region,
+        breakers_open: u64,
+        looked: Result<&Report, &StoreError>,
+    ) -> (Self, Vec<Event>) {
+        let place = || Text::of(region);
+        match (self, looked) {
+            (Self::Unknown | Self::Fine, Err(why)) => {
+                let why = Some(Text::of(why));
+                (Self::away(), vec![Event::RegionAway { place: place(), why, breakers_open }])
+            }
+            (Self::Fine, Ok(_)) if breakers_open > 0 => {
+                let event = Event::RegionAway { place: place(), why: None, breakers_open };
+                (Self::away(), vec![event])
+            }
+            (Self::Away { .. }, Err(_)) => (self, vec![]),
+            (Self::Away { .. }, Ok(_)) if breakers_open > 0 => (self, vec![]),
+            (_, Ok(report)) => {
+                let unfit = |what| Event::RegionUnfit { place: place(), what: Text::of(what) };
+                let mut events: Vec<Event> = report.warnings.iter().map(unfit).collect();
+                if let Self::Away { since } = self {
+                    let away_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    events.insert(0, Event::RegionBack { place: place(), away_ms });
                 }
-                Err(why) if !was_away => {
-                    warn(&Away { place: &self.place, why: &why });
-                    was_away = true;
-                }
-                Err(_) => {}
+                (Self::Fine, events)
             }
         }
+    }
+
+    fn away() -> Self {
+        Self::Away { since: Instant::now() }
     }
 }
 
@@ -109,54 +169,4 @@ fn place(topology: &Topology) -> String {
 
 fn list(nodes: &[Address]) -> String {
     nodes.iter().map(Address::to_string).collect::<Vec<_>>().join(", ")
-}
-
-/// Redis did not answer.
-struct Away<'a> {
-    place: &'a str,
-    why: &'a StoreError,
-}
-
-impl fmt::Display for Away<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, why } = self;
-        writeln!(f, "warning: {place}: {why}")?;
-        writeln!(f, "  Requests are answered all the same, on what this process alone knows.")
-    }
-}
-
-/// The other processes have another secret.
-struct OtherSecret<'a> {
-    place: &'a str,
-}
-
-impl fmt::Display for OtherSecret<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "warning: {}: others use another fleet secret.", self.place)?;
-        writeln!(
-            f,
-            "  Nothing is shared with them: TIDEGATE_FLEET_SECRET must be the same for all."
-        )
-    }
-}
-
-/// Redis answered; what is to be said about it.
-struct Looked<'a> {
-    place: &'a str,
-    report: &'a Report,
-    was_away: bool,
-}
-
-impl fmt::Display for Looked<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.was_away {
-            writeln!(f, "{} answers now: limits are shared.", self.place)?;
-        }
-        self.report.warnings.iter().try_for_each(|warning| writeln!(f, "warning: {warning}"))
-    }
-}
-
-/// Tells whoever reads the log, if anyone does: a closed pipe must not end the server.
-fn warn(text: &dyn fmt::Display) {
-    let _ = write!(io::stderr().lock(), "{text}");
 }

@@ -1,11 +1,12 @@
 //! `tidegate serve`: builds what is needed, says so, serves, and ends cleanly.
 
 mod admin;
+mod key_file;
 mod keys;
+mod told;
 mod welcome;
 
-use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,6 +26,8 @@ use crate::counts_file::CountsFile;
 use crate::door::Door;
 use crate::globe::{Database, Globe, GlobeError, StartError};
 use crate::idempotency::Idempotency;
+use crate::log::watch::{Sight, watch};
+use crate::log::{Event, Form, Log, Text, panics};
 use crate::metrics::Metrics;
 use crate::place::{self, PlaceError};
 use crate::region::Region;
@@ -33,6 +36,7 @@ use crate::signals::Signals;
 use crate::tls::TlsError;
 use admin::Admin;
 use keys::{KeyNews, Opened};
+use told::{tell, tell_if_slow};
 use welcome::{Farewell, Welcome};
 
 #[cfg(test)]
@@ -49,6 +53,8 @@ const REQUESTS_DEADLINE: Duration = Duration::from_secs(5);
 const END_DEADLINE: Duration = Duration::from_secs(8);
 /// How long counts may take to be saved after that.
 const SAVE_DEADLINE: Duration = Duration::from_millis(1_500);
+/// How long the last lines of the log may take. Whoever reads them reads at once, or not at all.
+const LOG_DEADLINE: Duration = Duration::from_millis(500);
 
 const _: () = assert!(REQUESTS_DEADLINE.as_secs() < END_DEADLINE.as_secs());
 
@@ -82,6 +88,14 @@ pub enum ServeError {
          TIDEGATE_ROOT_KEY starts all the same."
     )]
     Database(String, GlobalError),
+    /// The first key could not be put where it would be found.
+    #[error("the first root key cannot be written to {}: {why}", path.display())]
+    KeyFile {
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        why: io::Error,
+    },
     /// Keys must not cross a network in clear text by accident.
     #[error(
         "{0} can be reached by other machines, and without TLS they would send their keys in \
@@ -174,18 +188,30 @@ impl ServeError {
 /// # Errors
 /// [`ServeError`], if it cannot begin. Nothing that happens later is an error.
 pub fn serve(args: &ServeArgs) -> Result<(), ServeError> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let log = Log::start(args.log.settings(), Arc::clone(&clock), io::stderr())?;
+    panics::tell(&log);
+    let served = serve_with(args, clock, &log);
+    if let (Form::Json, Err(why)) = (log.form(), &served) {
+        log.say(Event::NotStarted { why: Text::of(why) });
+    }
+    log.flush(LOG_DEADLINE);
+    served
+}
+
+fn serve_with(args: &ServeArgs, clock: Arc<dyn Clock>, log: &Log) -> Result<(), ServeError> {
     args.check_key().map_err(ServeError::InvalidKey)?;
     wire::check(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let served = runtime.block_on(run(args));
+    let served = runtime.block_on(run(args, clock, log));
     // What hangs, a disk or a look-up of a name, must not keep the process from ending.
     runtime.shutdown_background();
     served
 }
 
-async fn run(args: &ServeArgs) -> Result<(), ServeError> {
+async fn run(args: &ServeArgs, clock: Arc<dyn Clock>, log: &Log) -> Result<(), ServeError> {
     let tls = wire::tls(&args.transport)?;
-    let limits = wire::limits(&args.transport);
+    let limits = wire::limits(&args.transport, log);
     // Before anything is made that could not be shown: the first key is.
     let listener = wire::listen(args.listen)?;
     let admin = Admin::listen(args)?;
@@ -196,34 +222,38 @@ async fn run(args: &ServeArgs) -> Result<(), ServeError> {
         globe.check().await?;
     }
     let shared = Shared { region, globe };
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let opened = Opened::new(args, database(args, &shared)?, Arc::clone(&clock)).await?;
     let made =
         Made { clock: Arc::clone(&clock), control: Arc::clone(&opened.control), restored: None };
-    let (door, counts) = door_with_counts(args, &shared, made).await?;
-    let served = Served { door, counts, shared };
+    let (door, counts) = door_with_counts(args, &shared, made, log).await?;
+    let served = Served { door, counts, shared, log: log.clone() };
     // Caught before anyone is told that we run: whoever reads the address may ask us to end.
     let mut signals = Signals::catch()?;
     if let Some(globe) = &served.shared.globe {
         globe.confirm(served.door.limiter()).await?;
     }
-    say(&Welcome {
+    let welcome = Welcome {
         address: listener.local_addr()?,
         encrypted: args.transport.tls_cert.is_some(),
         admin: admin.address()?,
         memory: args.memory,
         subjects_max: served.door.limiter().subjects_max(),
         settings: &opened.place(&served.shared),
+        database: &opened.database,
         shared: &served.shared,
-        key: &opened.key_news(args).await?,
-    });
+        key: &opened.key_news(args, log.form()).await?,
+    };
+    tell(log, &welcome, || welcome.events());
     let mut entrance = Entrance::new(listener, Arc::clone(&served.door), limits, tls);
     let door = Arc::clone(&served.door);
     let metrics = Metrics::new(door, entrance.watch(), args.memory, &*clock);
-    let work = served.work(opened);
+    let metrics = Arc::new(metrics.telling(log.clone()));
+    let sight = Arc::clone(&metrics);
+    let work = served.work(opened, move || sight.sight(), clock);
     let admin = admin.begin(metrics);
     entrance.accept_until(signals.next()).await;
-    let hurried = wire::retire(&mut entrance, args.transport.retire_for, &mut signals).await;
+    let time = args.transport.retire_for;
+    let hurried = wire::retire(&mut entrance, time, &mut signals, log).await;
     served.end(entrance.stop(), work, hurried, &mut signals).await;
     // Last: whoever watches wants to see the end.
     admin.iter().for_each(JoinHandle::abort);
@@ -235,16 +265,29 @@ struct Served {
     door: Arc<Door>,
     counts: Option<Arc<CountsFile>>,
     shared: Shared,
+    log: Log,
 }
 
 impl Served {
     /// Begins what goes on beside requests.
-    fn work(&self, opened: Opened) -> Vec<JoinHandle<()>> {
-        let mut work = self.shared.look(&self.door);
-        work.push(tokio::spawn(opened.keep()));
-        work.push(tokio::spawn(sweep(Arc::clone(&self.door))));
+    fn work<S>(&self, opened: Opened, sight: S, clock: Arc<dyn Clock>) -> Vec<JoinHandle<()>>
+    where
+        S: Fn() -> Sight + Clone + Send + 'static,
+    {
+        let (log, opened) = (&self.log, Arc::new(opened));
+        let mut work = self.shared.look(&self.door, log);
+        let said = log.clone();
+        let look = move || watch(sight.clone(), Arc::clone(&clock), said.clone());
+        work.push(panics::keep("watch", log, look));
+        let said = log.clone();
+        let keep = move || Arc::clone(&opened).keep(said.clone());
+        work.push(panics::keep("settings", log, keep));
+        let door = Arc::clone(&self.door);
+        work.push(panics::keep("sweep", log, move || sweep(Arc::clone(&door))));
         if let Some(counts) = &self.counts {
-            work.push(tokio::spawn(Arc::clone(counts).keep(Arc::clone(&self.door))));
+            let (counts, door) = (Arc::clone(counts), Arc::clone(&self.door));
+            let keep = move || Arc::clone(&counts).keep(Arc::clone(&door));
+            work.push(panics::keep("counts", log, keep));
         }
         work
     }
@@ -262,9 +305,11 @@ impl Served {
                 true => "requests in flight are finished first",
                 false => "requests in flight are finished and what was admitted is recorded first",
             };
-            say(&format_args!("\nstopping; {first} (Ctrl-C again ends it at once)"));
+            let text = format_args!("\nstopping; {first} (Ctrl-C again ends it at once)");
+            tell(&self.log, &text, || vec![Event::Stopping { hurried }]);
         }
         let end = Instant::now() + END_DEADLINE;
+        let slow = tokio::spawn(tell_if_slow(self.log.clone(), connections.counter()));
         let patience = if hurried { Duration::ZERO } else { REQUESTS_DEADLINE };
         let enough = async { hurried |= timeout(patience, signals.next()).await.is_ok() };
         let open = connections.drain(enough).await;
@@ -284,7 +329,9 @@ impl Served {
                 () = signals.next() => {}
             }
         }
-        say(&Farewell { door: &self.door, open, shared: &self.shared, drained });
+        slow.abort();
+        let farewell = Farewell { door: &self.door, open, shared: &self.shared, drained };
+        tell(&self.log, &farewell, || vec![farewell.event()]);
     }
 }
 
@@ -300,12 +347,22 @@ impl Shared {
     }
 
     /// Begins to look how things stand.
-    fn look(&self, door: &Arc<Door>) -> Vec<JoinHandle<()>> {
-        let region = self.region.clone().map(|region| tokio::spawn(region.look()));
+    fn look(&self, door: &Arc<Door>, log: &Log) -> Vec<JoinHandle<()>> {
+        let region = self.region.clone().map(|region| {
+            let (door, said) = (Arc::clone(door), log.clone());
+            panics::keep("region", log, move || {
+                let door = Arc::clone(&door);
+                let counts = move || door.limiter().region_counts().unwrap_or_default();
+                region.clone().look(counts, said.clone())
+            })
+        });
         let globe = self.globe.clone().map(|globe| {
-            let door = Arc::clone(door);
-            let counts = move || door.limiter().globe_counts().unwrap_or_default();
-            tokio::spawn(globe.look(counts))
+            let (door, said) = (Arc::clone(door), log.clone());
+            panics::keep("globe", log, move || {
+                let door = Arc::clone(&door);
+                let counts = move || door.limiter().globe_counts().unwrap_or_default();
+                globe.clone().look(counts, said.clone())
+            })
         });
         region.into_iter().chain(globe).collect()
     }
@@ -332,8 +389,9 @@ async fn door_with_counts(
     args: &ServeArgs,
     shared: &Shared,
     made: Made,
+    log: &Log,
 ) -> Result<(Arc<Door>, Option<Arc<CountsFile>>), ServeError> {
-    let counts = counts_file(args, shared).await?;
+    let counts = counts_file(args, shared, log).await?;
     let restored = counts.as_ref().and_then(|counts| counts.restore());
     let door = Arc::new(door(args, shared, Made { restored, ..made })?);
     if let Some(counts) = &counts {
@@ -374,6 +432,7 @@ fn door(args: &ServeArgs, shared: &Shared, made: Made) -> Result<Door, ServeErro
 async fn counts_file(
     args: &ServeArgs,
     shared: &Shared,
+    log: &Log,
 ) -> Result<Option<Arc<CountsFile>>, ServeError> {
     if shared.region.is_some() {
         return Ok(None);
@@ -384,12 +443,11 @@ async fn counts_file(
         Ok(directory) => directory,
         // The settings are elsewhere: this is no reason not to serve.
         Err(why) => {
-            let mut out = io::stderr().lock();
-            let _ = writeln!(out, "warning: counts are not kept over a restart: {why}");
+            log.say(Event::CountsNotKept { path: None, why: Text::of(&why) });
             return Ok(None);
         }
     };
-    let counts = CountsFile::new(&directory, region, secret);
+    let counts = CountsFile::new(&directory, region, secret).telling(log);
     counts.take().await;
     Ok(Some(Arc::new(counts)))
 }
@@ -427,12 +485,4 @@ async fn sweep(door: Arc<Door>) {
         }
         door.sweep();
     }
-}
-
-/// Tells whoever watches. Nobody may be watching: a closed terminal must not end the server.
-fn say(text: &dyn fmt::Display) {
-    let mut out = io::stdout().lock();
-    let _ = writeln!(out, "{text}");
-    // Whoever reads us through a pipe waits for the address.
-    let _ = out.flush();
 }

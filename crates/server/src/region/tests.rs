@@ -26,17 +26,42 @@ fn a_region_never_shows_a_password() {
     assert!(!format!("{region} {region:?}").contains("hush"));
 }
 
-#[test]
-fn a_redis_in_order_is_nothing_to_speak_of() {
-    let (place, mut report) = ("redis at cache:6379", Report::default());
-    assert_eq!(Looked { place, report: &report, was_away: false }.to_string(), "");
-    let back = Looked { place, report: &report, was_away: true }.to_string();
-    assert_eq!(back, "redis at cache:6379 answers now: limits are shared.\n");
+fn region() -> Region {
+    Region::parse("redis://user:hush@cache", None).unwrap()
+}
+
+#[tokio::test]
+async fn a_redis_in_order_is_nothing_to_speak_of() {
+    let (region, mut report) = (region(), Report::default());
+    let (fine, events) = Standing::Unknown.next(&region, 0, Ok(&report));
+    assert!(fine == Standing::Fine && events.is_empty(), "{events:?}");
+    assert!(fine.is_settled(0) && !fine.is_settled(1));
 
     let (address, policy) = ("cache:6379".to_owned(), "allkeys-lru".to_owned());
     report.warnings.push(Warning::Evicts { address, policy });
-    let warned = Looked { place, report: &report, was_away: false }.to_string();
-    assert!(warned.starts_with("warning: ") && warned.contains("noeviction"), "{warned}");
+    let (_, events) = Standing::Unknown.next(&region, 0, Ok(&report));
+    let [Event::RegionUnfit { what, .. }] = &events[..] else { panic!("{events:?}") };
+    assert!(format!("{what:?}").contains("noeviction"), "{what:?}");
+}
+
+#[tokio::test]
+async fn going_away_and_coming_back_are_said_once_each() {
+    let (region, report) = (region(), Report::default());
+    for (was, breakers_open, looked) in [
+        (Standing::Unknown, 0, Err(&StoreError::Timeout)),
+        (Standing::Fine, 1, Err(&StoreError::Timeout)),
+        (Standing::Fine, 1, Ok(&report)),
+    ] {
+        let (away, events) = was.next(&region, breakers_open, looked);
+        assert!(matches!(&events[..], [Event::RegionAway { .. }]), "{events:?}");
+        let (still, events) = away.next(&region, 1, Err(&StoreError::Timeout));
+        assert!(still == away && events.is_empty(), "{events:?}");
+        let (still, events) = away.next(&region, 1, Ok(&report));
+        assert!(still == away && events.is_empty(), "a breaker is open: {events:?}");
+        let (back, events) = away.next(&region, 0, Ok(&report));
+        assert!(back == Standing::Fine, "{back:?}");
+        assert!(matches!(&events[..], [Event::RegionBack { .. }]), "{events:?}");
+    }
 }
 
 /// What the operator reads.

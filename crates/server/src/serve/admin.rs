@@ -62,8 +62,8 @@ impl Admin {
     }
 
     /// Begins to answer.
-    pub(super) fn begin(self, metrics: Metrics) -> Option<JoinHandle<()>> {
-        self.0.map(|listener| tokio::spawn(accept(listener, Arc::new(metrics))))
+    pub(super) fn begin(self, metrics: Arc<Metrics>) -> Option<JoinHandle<()>> {
+        self.0.map(|listener| tokio::spawn(accept(listener, metrics)))
     }
 }
 

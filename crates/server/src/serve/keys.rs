@@ -1,6 +1,7 @@
 //! The control plane at the start: its tables, the first workspace, and the first key.
 
-use std::io::{self, Write};
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,13 +9,14 @@ use tidegate::{Clock, GlobalError};
 use tidegate_stores::control::{Change, ControlError};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use super::{ServeError, Shared};
+use super::{ServeError, Shared, data_dir, key_file};
 use crate::cli::ServeArgs;
 use crate::control::permission::Action;
 use crate::control::{Control, Key};
 use crate::control_tools::{DEFAULT_ID, DEFAULT_NAME};
 use crate::globe::Database;
 use crate::ids::{Kind, digest, new_id, new_key};
+use crate::log::{Event, Form, Log, Text};
 
 /// Who makes what is made at the start.
 const ACTOR: &str = "serve";
@@ -28,6 +30,8 @@ const BEGIN_AGAIN: Duration = Duration::from_secs(1);
 pub(super) enum KeyNews {
     /// The first one was made just now.
     Made(String),
+    /// The same, and it is in this file: nobody watches.
+    Filed(PathBuf),
     /// One was given to this process.
     Given { in_environment: bool },
     /// There are some.
@@ -44,7 +48,7 @@ impl KeyNews {
 /// The control plane of a server that begins.
 pub(super) struct Opened {
     pub(super) control: Arc<Control>,
-    database: Arc<Database>,
+    pub(super) database: Arc<Database>,
     /// The database is the file in the data directory: nobody else makes its tables.
     is_ours: bool,
     /// Why nothing is known yet but the key that was given.
@@ -80,7 +84,11 @@ impl Opened {
 
     /// How a caller gets a key. Where there is none, and the database is a file of this machine,
     /// one is made: to be shown in the same breath, because nobody could show it again.
-    pub(super) async fn key_news(&self, args: &ServeArgs) -> Result<KeyNews, ServeError> {
+    pub(super) async fn key_news(
+        &self,
+        args: &ServeArgs,
+        form: Form,
+    ) -> Result<KeyNews, ServeError> {
         if args.root_key.is_some() {
             return Ok(KeyNews::Given { in_environment: args.has_key_in_environment() });
         }
@@ -90,8 +98,17 @@ impl Opened {
         if !self.database.is_file() {
             return Err(ServeError::NoKey(self.database.to_string()));
         }
-        let made = add_key(&self.control).await;
-        made.map(KeyNews::Made).map_err(|why| self.failed(why))
+        let key = new_key()?;
+        // Before it is known: a key that nobody can see would be the only one.
+        let filed = match form {
+            Form::Json => Some(key_file::write(&data_dir(args)?, &key)?),
+            Form::Pretty => None,
+        };
+        if let Err(why) = add_key(&self.control, &key).await {
+            filed.as_deref().map(key_file::remove);
+            return Err(self.failed(why));
+        }
+        Ok(filed.map_or(KeyNews::Made(key), KeyNews::Filed))
     }
 
     /// Where settings are, and who else has them.
@@ -120,9 +137,17 @@ impl Opened {
         self.control.look().await
     }
 
+    fn stands(&self, stands: Result<(), &GlobalError>) -> Event {
+        let place = Text::of(&*self.database);
+        match stands {
+            Ok(()) => Event::SettingsBack { place },
+            Err(why) => Event::SettingsUnreadable { place, why: Text::of(why) },
+        }
+    }
+
     /// Keeps up with changes, and warns when the database goes away.
-    pub(super) async fn keep(self) {
-        let said = |stands: Result<(), &GlobalError>| warn(&self.database, stands);
+    pub(super) async fn keep(self: Arc<Self>, log: Log) {
+        let said = |stands: Result<(), &GlobalError>| log.say(self.stands(stands));
         let mut last = self.away.as_ref().map(GlobalError::to_string);
         if let Some(why) = &self.away {
             said(Err(why));
@@ -158,9 +183,8 @@ async fn add_workspace(control: &Control) -> Result<(), GlobalError> {
     }
 }
 
-async fn add_key(control: &Control) -> Result<String, GlobalError> {
+async fn add_key(control: &Control, key: &str) -> Result<(), GlobalError> {
     let lacking = |why: io::Error| GlobalError::Refused(why.to_string());
-    let key = new_key().map_err(lacking)?;
     let change = Change::AddKey {
         id: new_id(Kind::Key).map_err(lacking)?,
         workspace: DEFAULT_ID.to_owned(),
@@ -172,19 +196,6 @@ async fn add_key(control: &Control) -> Result<String, GlobalError> {
     match control.change(&change, ACTOR).await {
         Err(ControlError::Store(why)) => Err(why),
         Err(why) => Err(GlobalError::Refused(why.to_string())),
-        Ok(_) => Ok(key),
+        Ok(_) => Ok(()),
     }
-}
-
-fn warn(database: &Database, stands: Result<(), &GlobalError>) {
-    // A closed pipe must not end the server.
-    let mut out = io::stderr().lock();
-    let _ = match stands {
-        Ok(()) => writeln!(out, "{database} answers now: changes are learnt again."),
-        Err(why) => writeln!(
-            out,
-            "warning: {database}: {why}\n  Keys, namespaces and overrides stay as they are known \
-             here."
-        ),
-    };
 }

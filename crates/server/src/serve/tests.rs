@@ -1,6 +1,6 @@
 use super::welcome::{Welcome, grouped, reachable};
 use super::*;
-use crate::cli::{DatabaseArgs, TransportArgs};
+use crate::cli::{DatabaseArgs, LogArgs, LogLevel, TransportArgs};
 
 fn transport() -> TransportArgs {
     TransportArgs {
@@ -28,6 +28,7 @@ fn args() -> ServeArgs {
         regions_max: 10,
         consistency: tidegate::Consistency::Fast,
         transport: transport(),
+        log: LogArgs { log_format: None, log_level: LogLevel::Info },
     }
 }
 
@@ -43,6 +44,7 @@ fn welcome_with(args: &ServeArgs, key: &KeyNews) -> String {
         memory,
         subjects_max: 1,
         settings: "a file",
+        database: &Database::parse("sqlite:a.db").unwrap(),
         shared: &shared,
         key,
     }

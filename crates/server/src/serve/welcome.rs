@@ -7,7 +7,8 @@ use tidegate::Drained;
 
 use super::{KeyNews, Shared};
 use crate::door::Door;
-use crate::globe::Globe;
+use crate::globe::{Database, Globe};
+use crate::log::{Event, Text};
 
 /// The address, what is kept where, and a line to try.
 pub(super) struct Welcome<'a> {
@@ -19,8 +20,43 @@ pub(super) struct Welcome<'a> {
     pub(super) subjects_max: usize,
     /// Where keys, namespaces and overrides are.
     pub(super) settings: &'a str,
+    /// The same without the note, for programs.
+    pub(super) database: &'a Database,
     pub(super) shared: &'a Shared,
     pub(super) key: &'a KeyNews,
+}
+
+impl Welcome<'_> {
+    /// The same for programs, without the line to try and without a key.
+    pub(super) fn events(&self) -> Vec<Event> {
+        let (region, globe) = (self.shared.region.as_ref(), self.shared.globe.as_ref());
+        let started = Event::Started {
+            version: env!("CARGO_PKG_VERSION"),
+            address: self.address,
+            tls: self.encrypted,
+            admin: self.admin,
+            memory_bytes: whole(self.memory),
+            subjects_max: whole(self.subjects_max),
+            settings: Text::of(self.database),
+            region: globe.map(|globe| Text::of(&globe.name)),
+            region_store: region.map(Text::of),
+            globe: globe.map(|globe| Text::of(&*globe.database())),
+            root_key: match self.key {
+                KeyNews::Made(_) | KeyNews::Filed(_) => "made",
+                KeyNews::Given { .. } => "given",
+                KeyNews::Known => "known",
+            },
+        };
+        let made = match self.key {
+            KeyNews::Filed(path) => Some(Event::KeyMade { path: Text::path(path) }),
+            _ => None,
+        };
+        [started].into_iter().chain(made).collect()
+    }
+}
+
+fn whole(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
 }
 
 impl fmt::Display for Welcome<'_> {
@@ -58,6 +94,7 @@ impl fmt::Display for KeyNews {
             Self::Made(key) => {
                 write!(f, "{key}\n            made now and shown this once: keep it")
             }
+            Self::Filed(path) => write!(f, "made now, in {}", path.display()),
             Self::Given { .. } => {
                 f.write_str("as given; the line below takes it from TIDEGATE_ROOT_KEY")
             }
@@ -92,12 +129,31 @@ pub(super) struct Farewell<'a> {
     pub(super) drained: Drained,
 }
 
+impl Farewell<'_> {
+    /// The same for programs.
+    pub(super) fn event(&self) -> Event {
+        let counts = self.door.limiter().counts();
+        let region = self.shared.region.as_ref();
+        Event::Stopped {
+            admitted: counts.admitted_local + counts.admitted_granted,
+            denied: counts.denied_local + counts.denied_reserved + counts.denied_memory,
+            refused: self.door.refused(),
+            subjects: whole(self.door.limiter().subjects()),
+            connections_cut: whole(self.open),
+            unrecorded_cost: region.map(|_| self.drained.unreplayed_cost),
+            unrecorded_subjects: region.map(|_| self.drained.subjects),
+            unpublished: self.shared.globe.as_ref().map(|_| self.drained.unpublished),
+        }
+    }
+}
+
 impl fmt::Display for Farewell<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = self.door.limiter().counts();
         let denied = counts.denied_local + counts.denied_reserved + counts.denied_memory;
         let (refused, subjects) = (self.door.refused(), self.door.limiter().subjects());
-        write!(f, "stopped: {} admitted, {denied} denied, ", counts.admitted_local)?;
+        let admitted = counts.admitted_local + counts.admitted_granted;
+        write!(f, "stopped: {admitted} admitted, {denied} denied, ")?;
         write!(f, "{refused} refused (bad requests); subjects in memory: {subjects}")?;
         if self.open > 0 {
             write!(f, "; connections cut off: {}", self.open)?;

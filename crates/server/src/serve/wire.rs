@@ -1,16 +1,18 @@
 //! What `serve` does about sockets: whether they may be plain, how many there are, and how the
 //! end of them begins.
 
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::time::timeout;
 
-use super::{ServeError, say};
+use super::ServeError;
+use super::told::tell;
 use crate::accept::{Entrance, Limits, files};
 use crate::cli::{ServeArgs, TransportArgs};
+use crate::log::{Event, Log};
 use crate::signals::Signals;
 use crate::tls::Tls;
 
@@ -41,21 +43,12 @@ pub(super) fn tls(args: &TransportArgs) -> Result<Option<Tls>, ServeError> {
 }
 
 /// How many connections there may be. Warns if that is less than was asked for.
-pub(super) fn limits(args: &TransportArgs) -> Limits {
+pub(super) fn limits(args: &TransportArgs, log: &Log) -> Limits {
     let limits = args.limits(files::allow(args.connections_max));
     if limits.connections_max < args.connections_max {
-        warn_of_few_files(limits.connections_max);
+        log.say(Event::FilesFew { connections_max: limits.connections_max.into() });
     }
     limits
-}
-
-fn warn_of_few_files(connections_max: u32) {
-    // Nobody may be reading this.
-    let _ = writeln!(
-        io::stderr().lock(),
-        "warning: this process may open too few files for --connections-max: it takes \
-         {connections_max} connections. Raise the limit (`ulimit -n`, LimitNOFILE=)."
-    );
 }
 
 /// Listens there.
@@ -78,16 +71,23 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Sends clients elsewhere for a while, and answers those who come nevertheless. Says whether a
 /// signal asked for more haste.
-pub(super) async fn retire(entrance: &mut Entrance, time: Duration, signals: &mut Signals) -> bool {
+pub(super) async fn retire(
+    entrance: &mut Entrance,
+    time: Duration,
+    signals: &mut Signals,
+    log: &Log,
+) -> bool {
     entrance.retire();
     if time.is_zero() {
         return false;
     }
-    say(&format_args!(
+    let text = format_args!(
         "\nretiring: /readyz says 503 and clients are sent elsewhere, for {} s (Ctrl-C again ends \
          it at once)",
         time.as_secs_f64()
-    ));
+    );
+    let for_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    tell(log, &text, || vec![Event::Retiring { for_ms }]);
     let mut hurried = false;
     let enough = async { hurried = timeout(time, signals.next()).await.is_ok() };
     entrance.accept_until(enough).await;

@@ -108,7 +108,7 @@ fn settings_elsewhere_need_no_home() {
     };
     assert_eq!(Server::run_to_end(&mut command(&["migrate"])).0, Some(0));
     let server = Server::start_with(&mut command(&["serve", "--listen", "127.0.0.1:0"]), KEY);
-    server.wait_for_warning("counts are not kept over a restart");
+    server.wait_for_warning("counts_not_kept: ");
     assert_eq!(server.client().post(LIMIT, &ask("a", 1, 1)).status, 200);
 }
 

@@ -150,7 +150,7 @@ fn a_redis_that_evicts_is_warned_about() {
     let options = RedisOptions::new().set("maxmemory-policy", "allkeys-lru");
     let redis = RedisServer::start_with(&options).unwrap();
     let line = join(&redis.url()).wait_for_warning("noeviction");
-    assert!(line.starts_with("warning: ") && line.contains("allkeys-lru"), "{line}");
+    assert!(line.contains(" warn region_unfit: ") && line.contains("allkeys-lru"), "{line}");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_wrong_password_is_a_warning_that_does_not_show_it() {
     let server = join(&format!("redis://me:s3cret@{}", redis.address()));
     assert!(server.said().join("\n").contains(&format!("redis at {}\n", redis.address())));
     assert_eq!(server.client().post(LIMIT, &ask("a", 1, 1)).data()["degraded"], true);
-    server.wait_for_warning("warning: ");
+    server.wait_for_warning(" warn region_away: ");
     let all = [server.said(), server.warned()].concat().join("\n");
     assert!(!all.contains("s3cret"), "{all}");
 }

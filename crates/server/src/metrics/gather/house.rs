@@ -104,5 +104,15 @@ fn process(seen: &Seen) -> Vec<Family> {
             "When the process began, in seconds since 1970.",
         )
         .millis(seen.started_unix_ms),
+        counter(
+            "tidegate_task_panics_total",
+            "Panics of tasks: mistakes in the program. Loops are begun again.",
+        )
+        .is(seen.panics),
+        counter(
+            "tidegate_log_dropped_total",
+            "Lines of the log that were lost, because whoever reads it was too slow.",
+        )
+        .is(seen.log_dropped),
     ]
 }

@@ -126,7 +126,7 @@ fn a_database_that_is_away_changes_nothing_that_is_known() {
     assert_eq!((&data["limit"], &data["degraded"]), (&json!(10), &json!(true)));
 
     server.restart().unwrap();
-    second.wait_for_warning("answers now");
+    second.wait_for_warning("settings_back");
     let mut late = second.client();
     timed("what was set before", || applied(&mut late, "ann") == 77);
     timed("the new namespace", || client.post(LIMIT, &new).data().get("degraded").is_none());

@@ -77,7 +77,7 @@ fn a_database_that_dies_fails_no_request_and_all_is_told_later() {
     assert_eq!(spend(&fleet.processes[0], "b", 10, 3).data()["success"], true);
     assert_eq!(spend(&fleet.processes[2], "b", 10, 4).data()["success"], true);
     // Seen by those who look at the log; the load goes on meanwhile.
-    fleet.processes[0].wait_for_warning("warning: mysql database");
+    fleet.processes[0].wait_for_warning("place=\"mysql database");
     fleet.database.restart().unwrap();
     let back = Instant::now();
     until_left(&fleet.processes[0], "b", 10, 3);

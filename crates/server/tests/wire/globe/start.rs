@@ -94,7 +94,7 @@ fn a_database_that_is_away_fails_nothing() {
         assert_eq!(reply.data()["remaining"], remaining);
         assert_eq!(reply.data()["degraded"], true, "whether it has overrides is not known");
     }
-    server.wait_for_warning("warning: mysql database");
+    server.wait_for_warning("place=\"mysql database");
     database.restart().unwrap();
     let answers = || server.warned().into_iter().find(|line| line.contains("answers now"));
     eventually(PATIENCE, answers);
@@ -108,7 +108,7 @@ fn a_wrong_password_is_a_warning_that_does_not_show_it() {
     let url = format!("mysql://root:s3cret@127.0.0.1:{}/tidegate", database.port());
     let server = join(&url, "eu", None);
     assert_eq!(server.client().post(LIMIT, &ask("a", 1, 1)).data()["success"], true);
-    server.wait_for_warning("warning: ");
+    server.wait_for_warning(" warn ");
     let all = [server.said(), server.warned()].concat().join("\n");
     assert!(!all.contains("s3cret"), "{all}");
 }

@@ -185,7 +185,7 @@ fn a_server_with_few_files_says_so_and_locks_nobody_out() {
     let args = ["serve", "--listen", "127.0.0.1:0", "--connections-per-address-max", "1000"];
     let mut command = program("sh", &[&["-c", limited, binary], &args[..]].concat());
     let server = Server::start_with(&mut command, KEY);
-    server.wait_for_warning("it takes 32 connections");
+    server.wait_for_warning("connections_max=32");
     let _dribblers: Vec<_> = (0..200).map(|_| Dribbler::connect(server.address)).collect();
     for _ in 0..20 {
         assert_eq!(server.client().post(LIMIT, &ask("a", 100, 1)).status, 200);

@@ -1,0 +1,145 @@
+//! What the server says while it runs: typed events, one line each, to standard error.
+//!
+//! Promises: whoever says something never waits: events go through a bounded queue to one thread.
+//! What finds no room is counted, and said when there is room again. An event that repeats is held
+//! to a rate, and how often it was left out is said. Every line is one line, in both forms.
+//! Refuses: text of callers. A field is a number, a word of this program, or a [`Text`], which is
+//! made only of types that hold no secret (`text`).
+//! Fails: a reader that stops reading loses lines, and nothing else happens.
+//!
+//! To add an event: a row in `event`, and one in `docs/logs.md`; a test compares them. ADR 19 says
+//! why this is not a framework.
+
+mod event;
+mod line;
+pub(crate) mod panics;
+mod queue;
+#[cfg(test)]
+mod tests;
+mod text;
+pub(crate) mod watch;
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use tidegate::Clock;
+
+pub(crate) use event::Event;
+use queue::Queue;
+pub(crate) use text::{Sayable, Text};
+
+/// How a line looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// For people.
+    Pretty,
+    /// One JSON object.
+    Json,
+}
+
+/// How much an event matters; the first matters most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    /// Something is wrong with this process, and somebody has to look.
+    Error,
+    /// Something is worse than it should be; it may mend itself.
+    Warn,
+    /// Something changed.
+    Info,
+    /// Of use to whoever looks for the cause of something.
+    Debug,
+}
+
+impl Level {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+        }
+    }
+}
+
+/// What is said, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogSettings {
+    pub(crate) form: Form,
+    /// What matters less is not said.
+    pub(crate) level: Level,
+}
+
+/// Where events are said. Clones say to the same place.
+#[derive(Clone)]
+pub(crate) struct Log {
+    settings: LogSettings,
+    /// None: nobody listens.
+    to: Option<Arc<To>>,
+}
+
+struct To {
+    queue: Queue,
+    clock: Arc<dyn Clock>,
+}
+
+impl Log {
+    /// One that writes to `out`, on a thread of its own.
+    pub(crate) fn start(
+        settings: LogSettings,
+        clock: Arc<dyn Clock>,
+        out: impl Write + Send + 'static,
+    ) -> io::Result<Self> {
+        let to = Arc::new(To { queue: Queue::default(), clock });
+        let (form, from) = (settings.form, Arc::clone(&to));
+        let write = move || from.queue.write_all_to(form, out);
+        thread::Builder::new().name("tidegate-log".to_owned()).spawn(write)?;
+        Ok(Self { settings, to: Some(to) })
+    }
+
+    /// One that nobody listens to.
+    pub(crate) const fn off() -> Self {
+        let settings = LogSettings { form: Form::Pretty, level: Level::Error };
+        Self { settings, to: None }
+    }
+
+    /// How its lines look.
+    pub(crate) const fn form(&self) -> Form {
+        self.settings.form
+    }
+
+    /// Says it, unless it matters too little or was said too often. Never waits.
+    pub(crate) fn say(&self, event: Event) {
+        let Some(to) = &self.to else { return };
+        if event.kind().level <= self.settings.level {
+            to.queue.push(event, to.clock.now());
+        }
+    }
+
+    /// Says how often events were left out, if it is time. To be called every second or so.
+    pub(crate) fn tick(&self) {
+        if let Some(to) = &self.to {
+            to.queue.tick(to.clock.now(), false);
+        }
+    }
+
+    /// How many lines were lost.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.to.as_ref().map_or(0, |to| to.queue.dropped())
+    }
+
+    /// Waits until everything is written, but not for long: nobody may be reading.
+    pub(crate) fn flush(&self, within: Duration) {
+        if let Some(to) = &self.to {
+            to.queue.tick(to.clock.now(), true);
+            to.queue.flush(within);
+        }
+    }
+}
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Log").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,124 @@
+//! What can be a field of an event.
+//!
+//! Refuses: strings. A key, a password or the name that a caller chose is a `String` or a `&str`
+//! in this program, and neither can become a field. What can is listed here, with the reason.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use tidegate::redis::Warning;
+use tidegate::{GlobalError, RegionName, SavedError, StoreError};
+
+use crate::globe::{Database, GlobeError};
+use crate::region::Region;
+
+/// Most characters of one text. Longer ones are cut: a store could answer with a novel.
+const CHARS_MAX: usize = 400;
+
+/// Text that may stand in the log. Whatever is in it, it is escaped when it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Text(Box<str>);
+
+/// What can be said in the log: its words are ours or a store's, never a caller's, and it holds no
+/// secret. Every implementation carries its reason.
+pub(crate) trait Sayable: fmt::Display {}
+
+/// Words of ours; what a server said is the answer to a call without user text: digests, numbers.
+impl Sayable for StoreError {}
+/// The same. What MySQL says about values is left out by the store itself.
+impl Sayable for GlobalError {}
+/// The operating system's words.
+impl Sayable for io::Error {}
+/// Words of ours.
+impl Sayable for SavedError {}
+/// The operator's: the region's name, checked when it was given.
+impl Sayable for RegionName {}
+/// Words of ours, with the server's version, policy and what it said about rights.
+impl Sayable for Warning {}
+/// Hosts and ports, made without user and password.
+impl Sayable for Region {}
+/// The same, and the name of the database or the path of the file.
+impl Sayable for Database {}
+/// Words of ours.
+impl Sayable for GlobeError {}
+/// Where something is on this machine, as the operator chose it.
+impl Sayable for std::path::Display<'_> {}
+/// Why the process does not begin: none of its errors repeats a value that may be secret.
+impl Sayable for crate::serve::ServeError {}
+
+impl Text {
+    /// What it says, cut if it is long.
+    pub(crate) fn of(what: &impl Sayable) -> Self {
+        let said = what.to_string();
+        match said.char_indices().nth(CHARS_MAX) {
+            Some((end, _)) => Self(said.get(..end).unwrap_or_default().into()),
+            None => Self(said.into()),
+        }
+    }
+
+    /// A path.
+    pub(crate) fn path(path: &Path) -> Self {
+        Self::of(&path.display())
+    }
+
+    /// Anything, to see that it is escaped.
+    #[cfg(test)]
+    pub(super) fn of_test(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+/// A value as it is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Value<'a> {
+    /// Not written at all.
+    Absent,
+    Whole(u64),
+    Flag(bool),
+    Text(&'a str),
+    Address(SocketAddr),
+}
+
+/// What a field can be.
+pub(super) trait Field {
+    fn value(&self) -> Value<'_>;
+}
+
+impl Field for u64 {
+    fn value(&self) -> Value<'_> {
+        Value::Whole(*self)
+    }
+}
+
+impl Field for bool {
+    fn value(&self) -> Value<'_> {
+        Value::Flag(*self)
+    }
+}
+
+/// A word of this program.
+impl Field for &'static str {
+    fn value(&self) -> Value<'_> {
+        Value::Text(self)
+    }
+}
+
+impl Field for Text {
+    fn value(&self) -> Value<'_> {
+        Value::Text(&self.0)
+    }
+}
+
+impl Field for SocketAddr {
+    fn value(&self) -> Value<'_> {
+        Value::Address(*self)
+    }
+}
+
+impl<T: Field> Field for Option<T> {
+    fn value(&self) -> Value<'_> {
+        self.as_ref().map_or(Value::Absent, T::value)
+    }
+}
