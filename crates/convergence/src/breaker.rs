@@ -36,9 +36,10 @@ enum State {
 /// let all = [BreakerState::Closed, BreakerState::Open, BreakerState::HalfOpen];
 /// assert_eq!(all.into_iter().max(), Some(BreakerState::Open));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BreakerState {
     /// Calls go through.
+    #[default]
     Closed,
     /// A few calls go through to see whether the store is back.
     HalfOpen,

@@ -343,8 +343,10 @@ impl Globe {
             age_ms: now.monotonic_ms().saturating_sub(self.feed.heard_ms()),
             ..self.counts
         };
-        counts.count_breaker(self.leader.breaker().state());
-        counts.count_breaker(self.feed.breaker().state());
+        counts.publish_breaker = self.leader.breaker().state();
+        counts.import_breaker = self.feed.breaker().state();
+        counts.count_breaker(counts.publish_breaker);
+        counts.count_breaker(counts.import_breaker);
         counts
     }
 

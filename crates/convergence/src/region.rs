@@ -18,6 +18,7 @@ mod merge;
 mod refresh;
 mod replay;
 mod state;
+mod unrecorded;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,6 +33,7 @@ use crate::tuning::Tuning;
 use ask::Asker;
 use loss::Resend;
 use state::{Entry, Flight, Item, Kind, ShardState, Wait};
+use unrecorded::Unrecorded;
 
 /// Names a call until its answer comes. The [crate](crate) begins with an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -130,6 +132,7 @@ pub struct Region {
     incarnation: u128,
     shards: Vec<ShardState>,
     subjects: BTreeMap<Ticket, Entry>,
+    unrecorded: Unrecorded,
     /// When subjects are to be replayed.
     due: BTreeSet<(u64, Ticket)>,
     calls: BTreeMap<CallId, Flight>,
@@ -175,6 +178,7 @@ impl Region {
             incarnation,
             shards,
             subjects: BTreeMap::new(),
+            unrecorded: Unrecorded::default(),
             due: BTreeSet::new(),
             calls: BTreeMap::new(),
             waiters: BTreeMap::new(),
@@ -288,10 +292,20 @@ impl Region {
         }
         for state in &self.shards {
             counts.asked += state.asked.len() as u64;
-            counts.count_breaker(state.refresh.state());
-            counts.count_breaker(state.replay.state());
+            let (refresh, replay) = (state.refresh.state(), state.replay.state());
+            counts.count_breaker(refresh);
+            counts.count_breaker(replay);
+            counts.refresh_breaker = counts.refresh_breaker.max(refresh);
+            counts.replay_breaker = counts.replay_breaker.max(replay);
         }
         counts
+    }
+
+    /// How old the oldest cost can be, in ms, that the region has not recorded; 0 if there is none.
+    /// The [crate](crate) begins with an example.
+    #[must_use]
+    pub fn unrecorded_age_ms(&self, now: Now) -> u64 {
+        self.unrecorded.age_ms(now.monotonic_ms())
     }
 
     /// Whether everything admitted so far is recorded. The [crate](crate) begins with an example.
@@ -315,6 +329,7 @@ impl Region {
                 cells.previous.replay_from(0);
             }
         });
+        self.unrecorded.clear();
         self.due.clear();
         self.calls.clear();
         let subjects = std::mem::take(&mut self.subjects);
@@ -374,9 +389,11 @@ impl Region {
         let (sent_ms, draining, together) = (at.ms(), self.draining, Vec::new());
         let flight = Flight { shard, generation, kind, sent_ms, draining, items, together };
         self.calls.insert(id, flight);
+        let awaited = kind == Kind::Refresh;
         let asks = self.bounded && kind == Kind::Token;
         let present = asks.then_some(self.incarnation);
-        let call = ShardCall { identify, present, ..ShardCall::of(shard, proposal, records) };
+        let records = ShardCall::of(shard, proposal, records);
+        let call = ShardCall { identify, present, awaited, ..records };
         self.effects.push(Effect::Call { id, call, timeout_ms });
         sent
     }

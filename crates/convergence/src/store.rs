@@ -155,6 +155,8 @@ pub struct ShardCall {
     pub identify: bool,
     /// Also says that the process with this incarnation is present, and asks how many are.
     pub present: Option<u128>,
+    /// A caller waits for the answer. A store does the same in any case.
+    pub awaited: bool,
     /// What is recorded.
     pub records: Vec<Record>,
     /// What is asked. Its cells are of the same shard, and of other subjects than the records.
@@ -173,7 +175,7 @@ impl ShardCall {
     /// ```
     #[must_use]
     pub const fn of(shard: Shard, proposal: Token, records: Vec<Record>) -> Self {
-        Self { shard, proposal, identify: false, present: None, records, ask: None }
+        Self { shard, proposal, identify: false, present: None, awaited: false, records, ask: None }
     }
 }
 

@@ -32,6 +32,7 @@ mod patient;
 mod peer;
 mod places;
 mod stall;
+mod tally;
 #[cfg(test)]
 mod tests;
 
@@ -41,6 +42,8 @@ use connection::House;
 use peer::Peer;
 pub use places::Limits;
 use places::{Place, Places};
+use tally::Fate;
+pub(crate) use tally::TallySeen;
 
 /// How long accepting rests after a failure that concerns no single client, such as too many open
 /// files. Without a rest the loop would spin until the cause is gone.
@@ -88,6 +91,7 @@ impl Entrance {
                 Ok(None) => {}
                 Err(error) if concerns_one_client(&error) => {}
                 Err(_) => {
+                    self.places.tally().note(Fate::NotAccepted);
                     self.places.evict();
                     if timeout(ACCEPT_REST, &mut enough).await.is_ok() {
                         return;
@@ -146,6 +150,11 @@ impl Watch {
     /// How many there may be.
     pub(crate) fn limits(&self) -> Limits {
         self.places.limits()
+    }
+
+    /// How connections ended.
+    pub(crate) fn tally(&self) -> TallySeen {
+        self.places.tally().seen()
     }
 
     /// Whether clients are told to go elsewhere.

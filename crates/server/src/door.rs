@@ -7,13 +7,13 @@
 
 mod decide;
 mod look;
+mod noted;
 mod once;
 mod overrides;
 mod route;
 mod throttle;
 
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -27,14 +27,16 @@ use crate::body::{Bodies, Sender};
 use crate::control::{Control, Key};
 use crate::decode::{ControlBody, LimitBody, MultiLimitBody};
 use crate::idempotency::{IDEMPOTENCY_KEY, Idempotency, IdempotencyCounts, Scope};
-use crate::metrics::Settings;
+use crate::metrics::{Settings, Workspaces};
 use crate::problem::Problem;
 use crate::reply::{self, Reply};
 use crate::request_id::RequestIds;
+pub(crate) use noted::{Class, Noted};
 use route::{Operation, Route, route};
 use throttle::Throttled;
 use tokio::sync::Semaphore;
 use tokio::task::JoinError;
+use tokio::time::Instant;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -54,7 +56,7 @@ pub struct Door {
     bodies: Bodies,
     /// What calls that no client can end may hold, in KiB: all of it is back when they have ended.
     apart: Arc<Semaphore>,
-    refused: AtomicU64,
+    noted: Noted,
 }
 
 impl AsRef<Limiter> for Door {
@@ -126,7 +128,7 @@ impl Door {
         consistency: Consistency,
     ) -> Self {
         let in_region = limiter.region_counts().is_some();
-        let (bodies, refused) = (Bodies::new(), AtomicU64::new(0));
+        let (bodies, noted) = (Bodies::new(), Noted::new());
         let apart = Arc::new(Semaphore::new(APART_KIB_MAX as usize));
         Self {
             limiter,
@@ -137,8 +139,19 @@ impl Door {
             consistency,
             bodies,
             apart,
-            refused,
+            noted,
         }
+    }
+
+    /// The same, that counts the decisions of up to so many workspaces apart.
+    pub(crate) fn counting_workspaces(mut self, most: Option<usize>) -> Self {
+        self.noted.workspaces = most.map(Workspaces::new);
+        self
+    }
+
+    /// What was noted of requests.
+    pub(crate) const fn noted(&self) -> &Noted {
+        &self.noted
     }
 
     /// What the door leads to. There is no example: see the [type](Self).
@@ -166,8 +179,7 @@ impl Door {
     /// see the [type](Self).
     #[must_use]
     pub fn refused(&self) -> u64 {
-        // ORDER: relaxed, here and where it is raised. A count that nothing else follows from.
-        self.refused.load(Ordering::Relaxed)
+        self.noted.refused().map(|(_, count)| count).sum()
     }
 
     /// Answers one request of nobody in particular.
@@ -188,6 +200,7 @@ impl Door {
     where
         B: Body<Data = Bytes> + Unpin,
     {
+        let begun = Instant::now();
         let request_id = self.request_ids.next_id();
         let (head, body) = request.into_parts();
         let told = Told::default();
@@ -200,10 +213,11 @@ impl Door {
         let incoming = Incoming { head: &head, request_id: &request_id, told: &told };
         let answered = self.handle(body, key.as_deref(), incoming).await;
         let mut reply = answered.unwrap_or_else(|problem| {
-            self.refused.fetch_add(1, Ordering::Relaxed);
+            self.noted.refuse(problem.status);
             reply::problem(&request_id, &problem, &head.headers)
         });
         told.mark(&mut reply);
+        self.noted.took(Class::of(head.uri.path()), begun.elapsed());
         reply
     }
 

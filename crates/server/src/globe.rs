@@ -15,13 +15,13 @@ use std::time::Duration;
 use thiserror::Error;
 use tidegate::mysql::MysqlConfigError;
 use tidegate::{
-    Builder, GlobalError, GlobeCounts, GlobeOptions, GlobeTuning, Limiter, RegionName,
+    Builder, Clock, GlobalError, GlobeCounts, GlobeOptions, GlobeTuning, Limiter, RegionName,
     RegionNameError,
 };
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::cli::ServeArgs;
-use crate::log::{Event, Log, Text};
+use crate::metrics::{Skew, StoreCalls, Watched};
 pub(crate) use database::Database;
 pub use tools::{gc, migrate, regions, show};
 
@@ -125,6 +125,8 @@ pub(crate) struct Globe {
     database: Arc<Database>,
     pub(crate) name: RegionName,
     regions_max: u16,
+    calls: Arc<StoreCalls>,
+    skew: Arc<Skew>,
 }
 
 impl Globe {
@@ -133,7 +135,8 @@ impl Globe {
         let Some(url) = &args.globe else { return Ok(None) };
         let database = Arc::new(Database::parse(url)?);
         let name = RegionName::new(args.region.as_deref().ok_or(StartError::NoName)?)?;
-        Ok(Some(Self { database, name, regions_max: args.regions_max }))
+        let (calls, skew) = (Arc::default(), Arc::default());
+        Ok(Some(Self { database, name, regions_max: args.regions_max, calls, skew }))
     }
 
     /// Where the regions meet.
@@ -145,7 +148,26 @@ impl Globe {
     pub(crate) fn join(&self, builder: Builder) -> Builder {
         let (name, regions_max) = (self.name.clone(), self.regions_max);
         let options = GlobeOptions { name, regions_max, private: false };
-        builder.globe_tuned(options, self.database.store(), GlobeTuning::default())
+        let watched = Watched::new(self.database.store(), Arc::clone(&self.calls));
+        builder.globe_tuned(options, Arc::new(watched), GlobeTuning::default())
+    }
+
+    /// What came of the calls of the limiter.
+    pub(crate) fn calls(&self) -> &StoreCalls {
+        &self.calls
+    }
+
+    /// How far the clock is from that of the database.
+    pub(crate) fn skew(&self) -> &Skew {
+        &self.skew
+    }
+
+    /// Measures that for as long as the process runs. A file has no clock but ours.
+    pub(crate) async fn watch_clock(self, clock: Arc<dyn Clock>) {
+        if !self.database.is_file() {
+            let ask = || self.database.clock_unix_ms();
+            Arc::clone(&self.skew).keep(clock, ask).await;
+        }
     }
 
     /// Whether the tables are there, if the database answers in time.

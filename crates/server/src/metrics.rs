@@ -4,28 +4,46 @@
 //! regions; the same series from the first scrape to the last. A scrape asks no store and waits for
 //! nobody.
 //! Refuses: labels that are not written in this program. They are `&'static str`, so a name that a
-//! caller chose cannot become one, and callers cannot make series.
+//! caller chose cannot become one, and callers cannot make series. The exception are ids of
+//! workspaces, if they are asked for, and then so many and no more.
+//!
+//! To add a metric: a count where it happens, a field in `Seen`, a family in `gather`, a row in
+//! the page.
 //! `docs/metrics.md` lists them all; a test keeps it so.
 
+mod calls;
 mod gather;
+mod histogram;
+mod panics;
 mod process;
+mod skew;
 #[cfg(test)]
 mod tests;
 mod text;
+mod workspaces;
 
 use std::sync::Arc;
 
 use tidegate::{Clock, Counts, GlobeCounts, RegionCounts};
 
-use crate::accept::Watch;
-use crate::door::Door;
+use crate::accept::{TallySeen, Watch};
+use crate::door::{Class, Door};
+use crate::globe::Globe;
 use crate::idempotency::IdempotencyCounts;
-use crate::log::watch::Sight;
-use crate::log::{Log, panics};
+use crate::region::Region;
 
+use calls::{CallsSeen, Operation};
+pub(crate) use calls::{StoreCalls, Watched};
+use histogram::Spread;
+pub(crate) use histogram::{Histogram, REQUEST_BOUNDS};
+pub(crate) use panics::count_panics;
 pub(crate) use process::{COMMIT, FEATURES};
+pub(crate) use skew::Skew;
+use skew::SkewSeen;
 pub(crate) use text::TEXT_FORMAT;
 use text::render;
+use workspaces::WorkspaceSeen;
+pub(crate) use workspaces::Workspaces;
 
 /// What the metrics are read from.
 #[derive(Debug)]
@@ -34,18 +52,20 @@ pub(crate) struct Metrics {
     pub(crate) watch: Watch,
     pub(crate) budget_bytes: usize,
     pub(crate) started_unix_ms: u64,
-    pub(crate) log: Log,
+    region: Option<Region>,
+    globe: Option<Globe>,
 }
 
 impl Metrics {
     pub(crate) fn new(door: Arc<Door>, watch: Watch, budget: usize, clock: &dyn Clock) -> Self {
         let started_unix_ms = clock.now().unix_ms();
-        Self { door, watch, budget_bytes: budget, started_unix_ms, log: Log::off() }
+        Self { door, watch, budget_bytes: budget, started_unix_ms, region: None, globe: None }
     }
 
-    /// Where the server says what happens.
-    pub(crate) fn telling(self, log: Log) -> Self {
-        Self { log, ..self }
+    /// The same, of a process that shares its limits.
+    pub(crate) fn sharing(mut self, region: Option<&Region>, globe: Option<&Globe>) -> Self {
+        (self.region, self.globe) = (region.cloned(), globe.cloned());
+        self
     }
 
     /// Everything, as it is now.
@@ -53,17 +73,21 @@ impl Metrics {
         render(&gather::all(&self.seen()))
     }
 
-    /// What the log looks at.
-    pub(crate) fn sight(&self) -> Sight {
-        let limiter = self.door.limiter();
-        Sight {
-            counts: limiter.counts(),
-            region: limiter.region_counts(),
-            globe: limiter.globe_counts(),
-            subjects: count(limiter.subjects()),
-            connections: count(self.watch.open()),
-            connections_max: u64::from(self.watch.limits().connections_max),
-        }
+    fn stores(&self) -> Vec<StoreSeen> {
+        let calls = |calls: &StoreCalls, operations: &[Operation]| {
+            operations.iter().map(|operation| (*operation, calls.seen(*operation))).collect()
+        };
+        let region = self.region.as_ref().map(|region| StoreSeen {
+            name: "region",
+            calls: calls(region.calls(), &Operation::OF_REGION),
+            skew: Some(region.skew().seen()),
+        });
+        let globe = self.globe.as_ref().map(|globe| StoreSeen {
+            name: "globe",
+            calls: calls(globe.calls(), &Operation::OF_GLOBE),
+            skew: (!globe.database().is_file()).then(|| globe.skew().seen()),
+        });
+        region.into_iter().chain(globe).collect()
     }
 
     fn seen(&self) -> Seen {
@@ -80,7 +104,14 @@ impl Metrics {
             connections_max: u64::from(self.watch.limits().connections_max),
             per_address_max: u64::from(self.watch.limits().per_address_max),
             retiring: self.watch.is_retiring(),
-            refused: self.door.refused(),
+            tally: self.watch.tally(),
+            refused: self.door.noted().refused().collect(),
+            requests: Class::ALL
+                .map(|(class, word)| (word, self.door.noted().of(class).read()))
+                .into(),
+            workspaces: self.door.noted().workspaces().map(Workspaces::seen),
+            stores: self.stores(),
+            panics: panics::panics(),
             settings,
             idempotency: self.door.idempotency_counts(),
             started_unix_ms: self.started_unix_ms,
@@ -105,12 +136,29 @@ struct Seen {
     connections_max: u64,
     per_address_max: u64,
     retiring: bool,
-    refused: u64,
+    tally: TallySeen,
+    /// By status.
+    refused: Vec<(&'static str, u64)>,
+    /// How long they took, by class.
+    requests: Vec<(&'static str, Spread)>,
+    /// Absent unless they are asked for.
+    workspaces: Option<Vec<WorkspaceSeen>>,
+    stores: Vec<StoreSeen>,
+    panics: u64,
     settings: Settings,
     idempotency: IdempotencyCounts,
     started_unix_ms: u64,
     log_dropped: u64,
     panics: u64,
+}
+
+/// One look at a store.
+#[derive(Clone, Debug)]
+struct StoreSeen {
+    name: &'static str,
+    calls: Vec<(Operation, CallsSeen)>,
+    /// Absent for a file, whose clock is ours.
+    skew: Option<SkewSeen>,
 }
 
 /// What is known of keys, namespaces and overrides.
@@ -142,23 +190,29 @@ struct Family {
 enum Kind {
     Counter,
     Gauge,
+    Histogram,
 }
 
-/// Names and values of labels: only what is written in this program.
-type Labels = &'static [(&'static str, &'static str)];
+/// The name and the value of a label: only what is written in this program.
+type Label = (&'static str, &'static str);
 
 #[derive(Debug)]
 struct Series {
-    labels: Labels,
+    labels: Vec<Label>,
+    /// Whose it is, if it is one workspace's.
+    workspace: Option<String>,
     value: Value,
 }
 
 /// A value, in base units.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Value {
     Whole(u64),
     /// Milliseconds, which are written as seconds.
     Millis(u64),
+    /// Microseconds, which are written as seconds, and may be less than 0.
+    Micros(i64),
+    Spread(Spread),
 }
 
 impl Family {
@@ -172,8 +226,19 @@ impl Family {
         self
     }
 
-    fn at(mut self, labels: Labels, value: u64) -> Self {
-        self.series.push(Series { labels, value: Value::Whole(value) });
+    fn with(mut self, labels: &[Label], value: Value) -> Self {
+        self.series.push(Series { labels: labels.to_vec(), workspace: None, value });
+        self
+    }
+
+    fn at(self, labels: &[Label], value: u64) -> Self {
+        self.with(labels, Value::Whole(value))
+    }
+
+    /// The same, of one workspace.
+    fn of(mut self, workspace: &str, labels: &[Label], value: u64) -> Self {
+        let (labels, workspace) = (labels.to_vec(), Some(workspace.to_owned()));
+        self.series.push(Series { labels, workspace, value: Value::Whole(value) });
         self
     }
 
@@ -181,9 +246,8 @@ impl Family {
         self.at(&[], value)
     }
 
-    fn millis(mut self, ms: u64) -> Self {
-        self.series.push(Series { labels: &[], value: Value::Millis(ms) });
-        self
+    fn millis(self, ms: u64) -> Self {
+        self.with(&[], Value::Millis(ms))
     }
 }
 
@@ -195,6 +259,11 @@ const fn counter(name: &'static str, help: &'static str) -> Family {
 /// Something that rises and falls.
 const fn gauge(name: &'static str, help: &'static str) -> Family {
     Family::new(name, Kind::Gauge, help)
+}
+
+/// How something is spread.
+const fn histogram(name: &'static str, help: &'static str) -> Family {
+    Family::new(name, Kind::Histogram, help)
 }
 
 fn count(number: usize) -> u64 {

@@ -9,11 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::redis::{Address, ConfigError, RedisConfig, RedisStore, Report, Topology};
-use tidegate::{Builder, RegionCounts, StoreError, Tuning};
+use tidegate::{Builder, Clock, StoreError, Tuning};
 use tidegate_limiter::{Digest, FleetSecret, Part, RequestError, Subject, WINDOW_MS_MIN, Window};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::log::{Event, Log, Text};
+
+use crate::metrics::{Skew, StoreCalls, Watched};
 
 #[cfg(test)]
 mod tests;
@@ -29,6 +31,8 @@ pub(crate) struct Region {
     place: String,
     /// Of the secret that the names of subjects are made with.
     fingerprint: [u8; 16],
+    calls: Arc<StoreCalls>,
+    skew: Arc<Skew>,
 }
 
 impl Region {
@@ -39,7 +43,8 @@ impl Region {
         // Without randomness several servers may come back to a Redis in step, which it survives.
         let seed = getrandom::u64().unwrap_or_else(|_| std::process::id().into());
         let store = Arc::new(RedisStore::new(config, seed)?);
-        Ok(Self { store, place, fingerprint: fingerprint(secret) })
+        let (calls, skew) = (Arc::default(), Arc::default());
+        Ok(Self { store, place, fingerprint: fingerprint(secret), calls, skew })
     }
 
     /// What its processes share.
@@ -49,7 +54,24 @@ impl Region {
 
     /// Makes the limiter one of this region.
     pub(crate) fn join(&self, builder: Builder) -> Builder {
-        builder.region_tuned(Arc::clone(&self.store) as _, Tuning::default())
+        let watched = Watched::new(Arc::clone(&self.store), Arc::clone(&self.calls));
+        builder.region_tuned(Arc::new(watched), Tuning::default())
+    }
+
+    /// What came of the calls of the limiter.
+    pub(crate) fn calls(&self) -> &StoreCalls {
+        &self.calls
+    }
+
+    /// How far the clock is from that of Redis.
+    pub(crate) fn skew(&self) -> &Skew {
+        &self.skew
+    }
+
+    /// Measures that for as long as the process runs.
+    pub(crate) async fn watch_clock(self, clock: Arc<dyn Clock>) {
+        let ask = || async { self.store.clock_unix_ms().await.ok() };
+        Arc::clone(&self.skew).keep(clock, ask).await;
     }
 
     /// Looks how things stand for as long as the process runs, and says what changed. Nobody waits

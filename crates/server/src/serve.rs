@@ -26,9 +26,7 @@ use crate::counts_file::CountsFile;
 use crate::door::Door;
 use crate::globe::{Database, Globe, GlobeError, StartError};
 use crate::idempotency::Idempotency;
-use crate::log::watch::{Sight, watch};
-use crate::log::{Event, Form, Log, Text, panics};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, count_panics};
 use crate::place::{self, PlaceError};
 use crate::region::Region;
 use crate::request_id::RequestIds;
@@ -202,6 +200,7 @@ pub fn serve(args: &ServeArgs) -> Result<(), ServeError> {
 fn serve_with(args: &ServeArgs, clock: Arc<dyn Clock>, log: &Log) -> Result<(), ServeError> {
     args.check_key().map_err(ServeError::InvalidKey)?;
     wire::check(args)?;
+    count_panics();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let served = runtime.block_on(run(args, clock, log));
     // What hangs, a disk or a look-up of a name, must not keep the process from ending.
@@ -246,10 +245,9 @@ async fn run(args: &ServeArgs, clock: Arc<dyn Clock>, log: &Log) -> Result<(), S
     tell(log, &welcome, || welcome.events());
     let mut entrance = Entrance::new(listener, Arc::clone(&served.door), limits, tls);
     let door = Arc::clone(&served.door);
-    let metrics = Metrics::new(door, entrance.watch(), args.memory, &*clock);
-    let metrics = Arc::new(metrics.telling(log.clone()));
-    let sight = Arc::clone(&metrics);
-    let work = served.work(opened, move || sight.sight(), clock);
+    let metrics = Metrics::new(door, entrance.watch(), args.memory, &*clock)
+        .sharing(served.shared.region.as_ref(), served.shared.globe.as_ref());
+    let work = served.work(opened, &clock);
     let admin = admin.begin(metrics);
     entrance.accept_until(signals.next()).await;
     let time = args.transport.retire_for;
@@ -270,20 +268,11 @@ struct Served {
 
 impl Served {
     /// Begins what goes on beside requests.
-    fn work<S>(&self, opened: Opened, sight: S, clock: Arc<dyn Clock>) -> Vec<JoinHandle<()>>
-    where
-        S: Fn() -> Sight + Clone + Send + 'static,
-    {
-        let (log, opened) = (&self.log, Arc::new(opened));
-        let mut work = self.shared.look(&self.door, log);
-        let said = log.clone();
-        let look = move || watch(sight.clone(), Arc::clone(&clock), said.clone());
-        work.push(panics::keep("watch", log, look));
-        let said = log.clone();
-        let keep = move || Arc::clone(&opened).keep(said.clone());
-        work.push(panics::keep("settings", log, keep));
-        let door = Arc::clone(&self.door);
-        work.push(panics::keep("sweep", log, move || sweep(Arc::clone(&door))));
+    fn work(&self, opened: Opened, clock: &Arc<dyn Clock>) -> Vec<JoinHandle<()>> {
+        let mut work = self.shared.look(&self.door);
+        work.extend(self.shared.watch_clocks(clock));
+        work.push(tokio::spawn(opened.keep()));
+        work.push(tokio::spawn(sweep(Arc::clone(&self.door))));
         if let Some(counts) = &self.counts {
             let (counts, door) = (Arc::clone(counts), Arc::clone(&self.door));
             let keep = move || Arc::clone(&counts).keep(Arc::clone(&door));
@@ -368,6 +357,17 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// Begins to measure how far our clock is from those of the stores.
+    fn watch_clocks(&self, clock: &Arc<dyn Clock>) -> impl Iterator<Item = JoinHandle<()>> {
+        let region = self.region.clone();
+        let region = region.map(|it| tokio::spawn(it.watch_clock(Arc::clone(clock))));
+        let globe = self.globe.clone();
+        let globe = globe.map(|it| tokio::spawn(it.watch_clock(Arc::clone(clock))));
+        region.into_iter().chain(globe)
+    }
+}
+
 /// Lets the region record what was admitted, until `end` or the next signal.
 async fn drain(limiter: &Limiter, end: Instant, signals: &mut Signals) -> Drained {
     let patience = end.saturating_duration_since(Instant::now());
@@ -425,7 +425,8 @@ fn door(args: &ServeArgs, shared: &Shared, made: Made) -> Result<Door, ServeErro
     }
     let request_ids = RequestIds::new(getrandom::u64().map_err(io::Error::other)?);
     let limiter = Arc::new(builder.build()?);
-    Ok(Door::new(limiter, control, idempotency, request_ids, args.consistency))
+    let door = Door::new(limiter, control, idempotency, request_ids, args.consistency);
+    Ok(door.counting_workspaces(args.transport.metrics_workspaces.map(usize::from)))
 }
 
 /// Where the counts of a process on its own outlive it. With Redis, the region remembers.

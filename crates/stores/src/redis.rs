@@ -46,6 +46,7 @@ use acl;
 mod ask;
 mod board;
 mod check;
+mod clock;
 mod cluster;
 pub(crate) mod config;
 mod execution;

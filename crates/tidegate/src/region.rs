@@ -207,7 +207,10 @@ impl Conversation {
 
     /// In bounded time: callers wait for the same lock.
     pub(crate) fn counts(&self) -> RegionCounts {
-        self.shared.lock().region.glance(&self.shared.table)
+        let (state, now) = (self.shared.lock(), self.shared.clock.now());
+        let mut counts = state.region.glance(&self.shared.table);
+        counts.unrecorded_age_ms = state.region.unrecorded_age_ms(now);
+        counts
     }
 
     /// Sends everything that is not recorded or published yet, and waits until it is or `patience`

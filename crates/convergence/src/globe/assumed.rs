@@ -17,6 +17,8 @@ struct Assumption {
     count: u64,
     window_ms: u64,
     until_ms: u64,
+    /// When it was first assumed, if anybody wants to know.
+    since_ms: Option<u64>,
 }
 
 impl Assumed {
@@ -32,22 +34,29 @@ impl Assumed {
             self.until.remove(&(before.until_ms, cell));
         }
         let count = before.map_or(count, |before| before.count.max(count));
-        self.cells.insert(cell, Assumption { count, window_ms, until_ms });
+        let since_ms = before.and_then(|before| before.since_ms);
+        self.cells.insert(cell, Assumption { count, window_ms, until_ms, since_ms });
         self.until.insert((until_ms, cell));
+    }
+
+    /// It is asked for how long something is assumed of a cell: from the first time on.
+    pub(super) fn begin(&mut self, cell: CellName, now_ms: u64) {
+        if let Some(assumed) = self.cells.get_mut(&cell) {
+            assumed.since_ms.get_or_insert(now_ms);
+        }
     }
 
     pub(super) fn of(&self, cell: CellName) -> u64 {
         self.cells.get(&cell).map_or(0, |assumed| assumed.count)
     }
 
-    /// So much of a cell is published: if it is what was assumed, nothing is assumed any more.
-    pub(super) fn shown(&mut self, cell: CellName, count: u64) {
-        if let Some(assumed) = self.cells.get(&cell).copied()
-            && assumed.count <= count
-        {
-            self.cells.remove(&cell);
-            self.until.remove(&(assumed.until_ms, cell));
-        }
+    /// So much of a cell is published: if it is what was assumed, nothing is assumed any more. Says
+    /// since when it was.
+    pub(super) fn shown(&mut self, cell: CellName, count: u64) -> Option<u64> {
+        let assumed = self.cells.get(&cell).copied().filter(|assumed| assumed.count <= count)?;
+        self.cells.remove(&cell);
+        self.until.remove(&(assumed.until_ms, cell));
+        assumed.since_ms
     }
 
     /// Goes on assuming what is assumed of a cell until this moment.

@@ -78,6 +78,13 @@ pub struct GlobeCounts {
     pub lag_ms: u64,
     /// Breakers that are open, of both kinds of work.
     pub breakers_open: u64,
+    /// How long the last total of this region that came back in an import had been on its way, in
+    /// ms: from when it was found worth publishing.
+    pub round_trip_ms: u64,
+    /// How the breaker for publishing stands.
+    pub publish_breaker: BreakerState,
+    /// The same for imports.
+    pub import_breaker: BreakerState,
 }
 
 impl GlobeCounts {

@@ -198,7 +198,9 @@ impl Globe {
         };
         self.counts.applied += 1;
         if own {
-            self.posts.shown(CellName { subject, sequence }, count);
+            if let Some(since_ms) = self.posts.shown(CellName { subject, sequence }, count) {
+                self.counts.round_trip_ms = at.ms().saturating_sub(since_ms);
+            }
             self.leader.shown(CellName { subject, sequence }, count);
         } else if region_is_new {
             self.answer(at, counter);

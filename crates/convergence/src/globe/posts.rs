@@ -67,9 +67,9 @@ impl Posts {
         self.posted.len()
     }
 
-    /// So much of a cell is published.
-    pub(super) fn shown(&mut self, cell: CellName, count: u64) {
-        self.posted.shown(cell, count);
+    /// So much of a cell is published. Says when that was posted, if it was all.
+    pub(super) fn shown(&mut self, cell: CellName, count: u64) -> Option<u64> {
+        self.posted.shown(cell, count)
     }
 
     /// When there is something to do.
@@ -241,6 +241,7 @@ impl Globe {
             if sum > self.values.of(window_ms, sequence, subject).own {
                 let cell = CellName { subject, sequence };
                 self.posts.posted.set(cell, (sum, window_ms), until_ms);
+                self.posts.posted.begin(cell, at.ms());
             }
         }
         if wait_ms < URGENT_MS {

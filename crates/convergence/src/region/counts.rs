@@ -64,6 +64,12 @@ pub struct RegionCounts {
     pub breakers_open: u64,
     /// Breakers that are half open.
     pub breakers_half_open: u64,
+    /// How old the oldest cost can be, in ms, that the region has not recorded; 0 if there is none.
+    pub unrecorded_age_ms: u64,
+    /// How the breaker for reads and asks stands; of several shards, the worst.
+    pub refresh_breaker: BreakerState,
+    /// The same for replays.
+    pub replay_breaker: BreakerState,
 }
 
 impl RegionCounts {

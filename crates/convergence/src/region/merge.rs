@@ -117,6 +117,7 @@ impl Region {
                 let late = planted::is(Planted::FreshOnArrival);
                 let since_ms = if late { at.ms() } else { flight.sent_ms };
                 cell.mark_fresh_until_ms(since_ms.saturating_add(fresh_ms));
+                self.unrecorded.recorded(item.subject, flight.sent_ms);
             }
         }
         let components = reply.current.components.max(reply.previous.components);

@@ -36,6 +36,11 @@ impl Region {
         let now_ms = at.ms();
         let significance = self.significance(at, subject, &cells);
         let entry = self.subjects.entry(subject).or_default();
+        if entry.resend || entry.lost || is_dirty(&cells) {
+            self.unrecorded.begin(subject, now_ms);
+        } else {
+            self.unrecorded.end(subject);
+        }
         if entry.ask.is_some() {
             // What is told meanwhile would put the ask out of date; it is told when that lands.
             cells.current.mute_replay();
@@ -104,18 +109,14 @@ impl Region {
             self.forget(subject);
             return;
         };
-        let dirty = |cells: &Cells<'_>| {
-            let [current, previous] = [cells.current, cells.previous];
-            current.mine() > current.acked() || previous.mine() > previous.acked()
-        };
-        if dirty(&cells) {
+        if is_dirty(&cells) {
             // Sent, and no answer came: once more.
             self.due_at(subject, at.ms().saturating_add(self.tuning.replay_min_ms));
             return;
         }
         cells.current.replay_from(0);
         cells.previous.replay_from(0);
-        if dirty(&cells) {
+        if is_dirty(&cells) {
             self.due_at(subject, at.ms().saturating_add(self.tuning.replay_min_ms));
         } else {
             self.forget(subject);
@@ -213,6 +214,7 @@ impl Region {
 
     /// The subject has nothing to tell.
     pub(super) fn forget(&mut self, subject: Ticket) {
+        self.unrecorded.end(subject);
         let Some(entry) = self.subjects.get_mut(&subject) else { return };
         if let Some(due_ms) = entry.due_ms.take() {
             self.due.remove(&(due_ms, subject));
@@ -260,6 +262,11 @@ impl ShardState {
         let under_way = self.replays_in_flight > 0;
         self.replayed_ms.filter(|_| under_way).map_or(0, |sent_ms| sent_ms.saturating_add(1))
     }
+}
+
+/// Whether something was admitted that the region has not acknowledged.
+fn is_dirty(cells: &Cells<'_>) -> bool {
+    [cells.current, cells.previous].iter().any(|cell| cell.mine() > cell.acked())
 }
 
 /// How long it takes to admit `cost` more, at the rate of this window so far.

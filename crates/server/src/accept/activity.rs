@@ -182,7 +182,7 @@ impl Activity {
     /// How it stands at `now_us`, and since when; `None` if it cannot make room or has been told
     /// to.
     pub(super) fn standing(&self, now_us: u64) -> Option<(Standing, u64)> {
-        let is_told = self.order.load(Ordering::Relaxed) == Order::Evict.code();
+        let is_told = self.is_evicted();
         if is_told || self.is_deciding() {
             return None;
         }
@@ -232,6 +232,16 @@ impl Activity {
         // ORDER: acquire, with the release of `order`.
         let code = self.order.load(Ordering::Acquire);
         Order::ALL.into_iter().find(|order| order.code() == code).unwrap_or(Order::Evict)
+    }
+
+    /// Whether it was told to make room.
+    pub(super) fn is_evicted(&self) -> bool {
+        self.order.load(Ordering::Relaxed) == Order::Evict.code()
+    }
+
+    /// Whether it was told to end.
+    pub(super) fn is_to_end(&self) -> bool {
+        self.order.load(Ordering::Relaxed) >= Order::Stop.code()
     }
 
     /// Waits for `event`, but no longer than until `deadline` or until there is the order to end.

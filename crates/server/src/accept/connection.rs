@@ -22,6 +22,7 @@ use super::noted::Noted;
 use super::patient::{HEAD_DEADLINE, Patient, REQUEST_DEADLINE};
 use super::places::Place;
 use super::stall::Impatient;
+use super::tally::{Fate, Tally};
 use crate::door::Door;
 use crate::health;
 use crate::tls::Tls;
@@ -86,51 +87,63 @@ pub(super) async fn serve<T>(stream: T, house: Arc<House>, place: Place)
 where
     T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let activity = &place.activity;
     let stream = Impatient::new(stream);
+    let activity = &place.activity;
     let Some(tls) = &house.tls else {
-        return speak(Noted::new(stream, Arc::clone(activity)), None, &house, activity).await;
+        return speak(Noted::new(stream, Arc::clone(activity)), None, &house, &place).await;
     };
     let deadline = Instant::now() + HANDSHAKE_DEADLINE;
     // Whoever does not get through the handshake is told by TLS, if at all.
-    if let Some(Ok((stream, agreed))) = activity.until(deadline, tls.accept(stream)).await {
-        speak(Noted::new(stream, Arc::clone(activity)), agreed, &house, activity).await;
+    match activity.until(deadline, tls.accept(stream)).await {
+        Some(Ok((stream, agreed))) => {
+            speak(Noted::new(stream, Arc::clone(activity)), agreed, &house, &place).await;
+        }
+        Some(Err(_)) => place.tally().note(Fate::HandshakeFailed),
+        None => late(&place, Fate::HandshakeLate),
+    }
+}
+
+/// A wait has ended: because it was too long, unless it was told to end.
+fn late(place: &Place, fate: Fate) {
+    if !place.activity.is_to_end() {
+        place.tally().note(fate);
     }
 }
 
 /// Finds out the protocol, unless it is agreed, and speaks it.
-async fn speak<T>(
-    mut stream: Noted<T>,
-    agreed: Option<Protocol>,
-    house: &Arc<House>,
-    activity: &Arc<Activity>,
-) where
+async fn speak<T>(mut stream: Noted<T>, agreed: Option<Protocol>, house: &Arc<House>, place: &Place)
+where
     T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
+    let activity = &place.activity;
     let deadline = Instant::now() + HEAD_DEADLINE;
-    if activity.until(deadline, stream.first_byte()).await != Some(true) {
-        return;
+    match activity.until(deadline, stream.first_byte()).await {
+        Some(true) => {}
+        Some(false) => return,
+        None => return late(place, Fate::HeadLate),
     }
     let deadline = Instant::now() + HEAD_DEADLINE;
     let protocol = match agreed {
         Some(protocol) => protocol,
         None => match activity.until(deadline, stream.protocol()).await {
             Some(Ok(protocol)) => protocol,
-            Some(Err(_)) | None => return,
+            Some(Err(_)) => return,
+            None => return late(place, Fate::HeadLate),
         },
     };
     stream.speak(protocol);
     match protocol {
-        Protocol::Http1 => http1(stream, house, activity).await,
+        Protocol::Http1 => http1(stream, house, place).await,
         // In a box: its state is several times that of the other.
-        Protocol::Http2 => Box::pin(http2(stream, house, activity)).await,
+        Protocol::Http2 => Box::pin(http2(stream, house, place)).await,
     }
 }
 
-async fn http1<T>(stream: Noted<T>, house: &Arc<House>, activity: &Arc<Activity>)
+async fn http1<T>(stream: Noted<T>, house: &Arc<House>, place: &Place)
 where
     T: AsyncRead + AsyncWrite + Unpin + 'static,
 {
+    let activity = &place.activity;
     let service =
         service_fn(|request| answer(Arc::clone(house), activity, Protocol::Http1, request));
     let connection = http1::Builder::new()
@@ -140,16 +153,18 @@ where
         .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service);
     let connection = pin!(connection);
-    Patient::new(connection, |it| it.graceful_shutdown(), Protocol::Http1, activity).await;
+    Patient::new(connection, |it| it.graceful_shutdown(), Protocol::Http1, activity, place.tally())
+        .await;
 }
 
-async fn http2<T>(stream: Noted<T>, house: &Arc<House>, activity: &Arc<Activity>)
+async fn http2<T>(stream: Noted<T>, house: &Arc<House>, place: &Place)
 where
     T: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
+    let activity = &place.activity;
     let service =
         service_fn(|request| answer(Arc::clone(house), activity, Protocol::Http2, request));
-    let connection = http2::Builder::new(Bounded)
+    let connection = http2::Builder::new(Bounded(Arc::clone(place.tally())))
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
         .max_header_list_size(HEADER_LIST_BYTES_MAX)
@@ -163,7 +178,8 @@ where
         .keep_alive_timeout(PING_DEADLINE)
         .serve_connection(TokioIo::new(stream), service);
     let connection = pin!(connection);
-    Patient::new(connection, |it| it.graceful_shutdown(), Protocol::Http2, activity).await;
+    Patient::new(connection, |it| it.graceful_shutdown(), Protocol::Http2, activity, place.tally())
+        .await;
 }
 
 /// Answers one request, which is in flight until its reply is handed over. It is so from this call
@@ -193,17 +209,20 @@ fn answer(
 
 /// Runs the requests of HTTP/2, each in a task of its own, and none for longer than the deadline.
 /// A client can have a reply wait for ever by granting no room for it, while it takes all else.
-#[derive(Clone, Copy, Debug)]
-struct Bounded;
+#[derive(Clone, Debug)]
+struct Bounded(Arc<Tally>);
 
 impl<F> Executor<F> for Bounded
 where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, future: F) {
+        let tally = Arc::clone(&self.0);
         tokio::spawn(async move {
             // What is dropped here is reset; the connection goes on.
-            let _ = timeout(REQUEST_DEADLINE, future).await;
+            if timeout(REQUEST_DEADLINE, future).await.is_err() {
+                tally.note(Fate::RequestLate);
+            }
         });
     }
 }

@@ -13,6 +13,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::activity::{Activity, Order, Protocol};
 use super::stall::WRITE_DEADLINE;
+use super::tally::{Fate, Tally};
 use crate::body::BODY_DEADLINE;
 
 /// How long a head may take from its first byte on, how long the first byte of a connection may
@@ -44,6 +45,7 @@ pub(super) struct Patient<'a, C> {
     retired: Option<Instant>,
     protocol: Protocol,
     activity: Arc<Activity>,
+    tally: &'a Tally,
     /// Rings at the earliest deadline or before: deadlines that move on do not move it.
     alarm: Pin<Box<Sleep>>,
 }
@@ -74,10 +76,11 @@ impl<'a, C: Future> Patient<'a, C> {
         retire: fn(Pin<&mut C>),
         protocol: Protocol,
         activity: &Arc<Activity>,
+        tally: &'a Tally,
     ) -> Self {
         let alarm = Box::pin(sleep_until(Instant::now() + IDLE_DEADLINE));
         let activity = Arc::clone(activity);
-        Self { connection, retire, retired: None, protocol, activity, alarm }
+        Self { connection, retire, retired: None, protocol, activity, tally, alarm }
     }
 
     fn deadline(&self) -> Deadline {
@@ -96,6 +99,15 @@ impl<'a, C: Future> Patient<'a, C> {
                 Some(retired) => Deadline::Over(retired.max(turned) + HEAD_DEADLINE),
                 None => Deadline::Idle(turned + IDLE_DEADLINE),
             }
+        }
+    }
+
+    /// Which patience is over; none if the client was told to go.
+    fn fate(&self) -> Option<Fate> {
+        match (self.activity.head(), self.activity.is_busy()) {
+            (Some(_), _) => Some(Fate::HeadLate),
+            (None, true) => Some(Fate::RequestLate),
+            (None, false) => None,
         }
     }
 
@@ -163,8 +175,13 @@ impl<C: Future> Future for Patient<'_, C> {
                 Obeyed::Already => {}
             }
             match ready!(self.poll_deadline(context)) {
-                Deadline::Idle(_) if matches!(self.retire(), Obeyed::Told) => {}
-                _ => return Poll::Ready(()),
+                Deadline::Idle(_) if matches!(self.retire(), Obeyed::Told) => {
+                    self.tally.note(Fate::Idle);
+                }
+                _ => {
+                    self.fate().into_iter().for_each(|fate| self.tally.note(fate));
+                    return Poll::Ready(());
+                }
             }
         }
     }

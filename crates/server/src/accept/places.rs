@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout};
 
 use super::activity::{Activity, Order, Standing};
 use super::peer::Peer;
+use super::tally::{Fate, Tally};
 
 #[cfg(test)]
 mod tests;
@@ -58,6 +59,7 @@ pub(super) struct Places {
     free: Arc<Semaphore>,
     start: Instant,
     taken: Mutex<Taken>,
+    tally: Arc<Tally>,
 }
 
 #[derive(Debug)]
@@ -97,7 +99,8 @@ impl Places {
             found_us: 0,
         };
         let free = Arc::new(Semaphore::new(permits.min(Semaphore::MAX_PERMITS)));
-        Self { limits, free, start: Instant::now(), taken: Mutex::new(taken) }
+        let tally = Arc::default();
+        Self { limits, free, start: Instant::now(), taken: Mutex::new(taken), tally }
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -106,6 +109,10 @@ impl Places {
 
     pub(super) const fn limits(&self) -> Limits {
         self.limits
+    }
+
+    pub(super) const fn tally(&self) -> &Arc<Tally> {
+        &self.tally
     }
 
     /// How many are open.
@@ -125,6 +132,7 @@ impl Places {
     /// Nothing is taken if it is dropped early; a connection that was ended stays so.
     pub(super) async fn claim(self: &Arc<Self>, peer: Peer) -> Option<Place> {
         if self.taken().of(peer) >= self.limits.per_address_max {
+            self.tally.note(Fate::OverAddress);
             return None;
         }
         let permit = self.permit().await?;
@@ -226,8 +234,17 @@ impl Taken {
     }
 }
 
+impl Place {
+    pub(super) fn tally(&self) -> &Arc<Tally> {
+        self.places.tally()
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
+        if self.activity.is_evicted() {
+            self.tally().note(Fate::Evicted);
+        }
         self.places.taken().leave(self.number, self.peer);
     }
 }

@@ -115,6 +115,7 @@ async fn a_client_that_dribbles_its_head_is_cut_off_at_the_deadline() {
     let inside = Inside::new();
     let mut client = inside.connect().await;
     assert_about(dribble(&mut client, head(0).bytes()).await, HEAD_DEADLINE);
+    assert_eq!(inside.places.tally().seen(), TallySeen { heads_late: 1, ..TallySeen::default() });
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,6 +164,8 @@ async fn a_silent_client_is_cut_off_before_and_between_requests() {
     let start = Instant::now();
     assert_eq!(rest(&mut client).await, "");
     assert_about(start.elapsed(), IDLE_DEADLINE);
+    let tally = inside.places.tally().seen();
+    assert_eq!((tally.heads_late, tally.idle), (1, 1), "{tally:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -18,6 +18,11 @@ const ADMIN_VARIABLE: &str = "TIDEGATE_ADMIN_LISTEN";
 /// Where it is looked for whether other machines may reach it.
 const ADMIN_EXPOSED_VARIABLE: &str = "TIDEGATE_ADMIN_EXPOSED";
 
+/// Where it is looked for how many workspaces have series of their own.
+const METRICS_WORKSPACES_VARIABLE: &str = "TIDEGATE_METRICS_WORKSPACES";
+/// Most of these: each has two series, and a Prometheus keeps all it ever saw for weeks.
+const METRICS_WORKSPACES_MAX: i64 = 1_000;
+
 /// Longest time to retire. Supervisors wait for minutes at most; more is a slip of the keyboard.
 const RETIRE_MS_MAX: u64 = 3_600_000;
 
@@ -71,6 +76,18 @@ pub struct TransportArgs {
     /// It says nothing about --listen, nor do --tls-cert and --plain-http about this.
     #[arg(long, env = ADMIN_EXPOSED_VARIABLE, value_parser = BoolishValueParser::new())]
     pub admin_exposed: bool,
+
+    /// Count the decisions of up to this many workspaces apart, in /metrics [default: of none].
+    ///
+    /// The first that are decided for have series of their own, under their ids; the others share
+    /// one, called `other`. Without it no series says whose a decision was.
+    #[arg(
+        long,
+        value_name = "N",
+        env = METRICS_WORKSPACES_VARIABLE,
+        value_parser = clap::value_parser!(u16).range(1..=METRICS_WORKSPACES_MAX)
+    )]
+    pub metrics_workspaces: Option<u16>,
 
     /// How long to go on answering after the first signal, so that load balancers can notice.
     ///

@@ -122,6 +122,8 @@ impl Door {
                 self.decided(&answer, &terms)
             }
         };
+        let admitted = decided.admitted;
+        self.noted.decided(&caller.workspace.id, admitted, [admitted].into_iter());
         Ok(reply::limit(request_id, &decided))
     }
 
@@ -136,6 +138,8 @@ impl Door {
         let terms: Vec<Terms<'_>> =
             both.map(|(item, namespace)| self.terms(item, namespace)).collect();
         let (passed, decided) = self.decide_all(caller, &terms).await?;
+        let items = decided.iter().map(|item| item.admitted);
+        self.noted.decided(&caller.workspace.id, passed, items);
         Ok(reply::multi_limit(request_id, admitted.items, passed, &decided))
     }
 

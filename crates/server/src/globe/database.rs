@@ -84,6 +84,14 @@ impl Database {
         }
     }
 
+    /// What time it is there; `None` if it does not say, or is a file.
+    pub(super) async fn clock_unix_ms(&self) -> Option<u64> {
+        match self {
+            Self::Mysql { store, .. } => store.clock_unix_ms().await.ok(),
+            Self::Sqlite { .. } => None,
+        }
+    }
+
     pub(super) async fn call(&self, call: &GlobalCall) -> Result<GlobalReply, GlobalError> {
         self.store().call(call).await
     }

@@ -3,18 +3,21 @@
 mod globe;
 mod house;
 mod region;
+mod stores;
 
 use tidegate::Counts;
 
-use super::{Family, Seen, counter};
+use super::{Family, Seen, WorkspaceSeen, counter};
 
 /// All metrics, in the order of `docs/metrics.md`.
 pub(super) fn all(seen: &Seen) -> Vec<Family> {
     let mut all = decisions(&seen.counts);
+    all.extend(seen.workspaces.iter().map(|all| workspaces(all)));
     all.extend(table(&seen.counts));
     all.extend(house::all(seen));
     all.extend(seen.region.iter().flat_map(region::all));
     all.extend(seen.globe.iter().flat_map(globe::all));
+    all.extend(stores::all(seen));
     all
 }
 
@@ -65,6 +68,22 @@ fn decisions(counts: &Counts) -> Vec<Family> {
         .like("strict_mode_activations_total")
         .is(counts.strict_armed),
     ]
+}
+
+/// What was said to the callers of single workspaces.
+fn workspaces(all: &[WorkspaceSeen]) -> Family {
+    let family = counter(
+        "tidegate_workspace_decisions_total",
+        "Items decided, by workspace, as its callers were told; only with --metrics-workspaces.",
+    )
+    .like("decisions_total");
+    all.iter().fold(family, |family, seen| {
+        family.of(&seen.id, &[("verdict", "admitted")], seen.admitted).of(
+            &seen.id,
+            &[("verdict", "denied")],
+            seen.denied,
+        )
+    })
 }
 
 /// What happened in memory.

@@ -1,6 +1,6 @@
 //! Which program this is.
 
-use super::Labels;
+use super::Label;
 
 /// The commit it was built from, if whoever built it said so in `TIDEGATE_COMMIT`.
 pub(crate) const COMMIT: &str = commit(option_env!("TIDEGATE_COMMIT"));
@@ -30,7 +30,7 @@ const fn is_plain(mut bytes: &[u8]) -> bool {
 pub(crate) const FEATURES: &str = if cfg!(feature = "tls") { "tls" } else { "none" };
 
 /// Version, commit and features.
-pub(super) const BUILD: Labels =
+pub(super) const BUILD: &[Label] =
     &[("version", env!("CARGO_PKG_VERSION")), ("commit", COMMIT), ("features", FEATURES)];
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ fn transport() -> TransportArgs {
         plain_http: false,
         admin_listen: None,
         admin_exposed: false,
+        metrics_workspaces: None,
         retire_for: Duration::ZERO,
     }
 }

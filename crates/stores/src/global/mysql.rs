@@ -13,7 +13,7 @@ use tidegate_convergence::{GlobalCall, GlobalCalling, GlobalError, GlobalStore};
 
 use super::config::{MysqlConfig, MysqlConfigError};
 use super::pool::Pool;
-use super::regions::{KnownRegion, Regions};
+use super::regions::{Clock, KnownRegion, Regions};
 use super::schema::{Check, Migrate};
 use super::session::{
     Field, Opener, Record, Session, Statements, Trouble, Value, Written, foreign,
@@ -124,6 +124,14 @@ impl MysqlStore {
     /// As any call; [`GlobalError::Schema`] says what to do about the tables.
     pub async fn check(&self) -> Result<(), GlobalError> {
         self.pool.run(&Check).await
+    }
+
+    /// The server's clock, in ms since 1970. The [type](Self) has an example of other calls.
+    ///
+    /// # Errors
+    /// As any call.
+    pub async fn clock_unix_ms(&self) -> Result<u64, GlobalError> {
+        self.pool.run(&Clock).await
     }
 
     /// The regions that ever were there, by name. The [type](Self) has an example.

@@ -1,4 +1,4 @@
-//! Which regions there are: for those who look after them.
+//! Which regions there are, and what time it is there: for those who look after them.
 
 use tidegate_convergence::RegionNumber;
 
@@ -35,5 +35,18 @@ impl Job for Regions {
             Ok(KnownRegion { number, name, seen_ms_ago })
         };
         rows.into_iter().map(region).collect()
+    }
+}
+
+/// What the database takes for the time, in ms since 1970.
+#[derive(Debug)]
+pub(super) struct Clock;
+
+impl Job for Clock {
+    type Output = u64;
+
+    async fn run<S: Session>(&self, session: &mut S) -> Result<u64, Trouble> {
+        let row = session.read(S::STATEMENTS.clock, &[]).await?.into_iter().next();
+        row.ok_or_else(super::session::foreign)?.number()
     }
 }

@@ -103,6 +103,8 @@ pub(crate) struct Statements {
     pub(crate) release: &'static str,
     /// () → identity, name, seen, now of each.
     pub(crate) regions: &'static str,
+    /// () → now.
+    pub(crate) clock: &'static str,
     /// () → how many.
     pub(crate) count_regions: &'static str,
     /// (region, repeats, nonce, written, expires, payload).

@@ -9,6 +9,8 @@ fn what_one_region_used_counts_in_another() {
     let mut world = World::new(&[1, 1]);
     world.spend(0, 10, 6);
     world.run_ms(3_000);
+    let way_ms = world.counts(0).round_trip_ms;
+    assert!((1..3_000).contains(&way_ms), "it was published and came back: {way_ms} ms");
     assert_eq!(world.check(1, &request("user", 10, 1)).remaining(), 3);
     assert!(!world.check(1, &request("user", 10, 4)).admitted(), "11 of 10");
 }

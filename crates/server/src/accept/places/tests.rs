@@ -1,4 +1,5 @@
 use super::super::activity::{FRESH_US, Protocol};
+use super::super::tally::TallySeen;
 use super::*;
 
 fn peer(last: u8) -> Peer {
@@ -146,6 +147,7 @@ async fn a_full_house_makes_room_for_the_next() {
     assert!(!next.is_finished(), "it waits until the place is free");
     drop(first);
     assert!(next.await.unwrap());
+    assert_eq!(places.tally().seen(), TallySeen { evicted: 1, ..TallySeen::default() });
 }
 
 #[tokio::test(start_paused = true)]
@@ -157,6 +159,7 @@ async fn one_address_has_its_share_and_gets_it_back() {
     assert!(places.claim(peer(2)).await.is_some(), "another address has its own");
     drop(first);
     assert!(places.claim(peer(1)).await.is_some());
+    assert_eq!(places.tally().seen(), TallySeen { over_address: 1, ..TallySeen::default() });
 }
 
 #[tokio::test(start_paused = true)]

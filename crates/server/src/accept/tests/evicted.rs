@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 
 use super::super::activity::Activity;
 use super::super::patient::Patient;
+use super::super::tally::Tally;
 use super::http2::{DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame};
 use super::*;
 
@@ -41,7 +42,7 @@ async fn sent_by(activity: &Arc<Activity>, meanwhile: impl FnOnce() + Unpin) -> 
     let sent = Arc::new(AtomicUsize::new(0));
     let connection = Sending { meanwhile: Some(meanwhile), replied: 0, sent: Arc::clone(&sent) };
     let connection = pin!(connection);
-    Patient::new(connection, |_| {}, Protocol::Http2, activity).await;
+    Patient::new(connection, |_| {}, Protocol::Http2, activity, &Tally::default()).await;
     sent.load(Ordering::Relaxed)
 }
 

@@ -168,5 +168,11 @@ fn times(counts: &GlobeCounts) -> Vec<Family> {
             "How long before it was read the newest row had been written, by the clocks of both.",
         )
         .millis(counts.lag_ms),
+        gauge(
+            "tidegate_globe_round_trip_seconds",
+            "How long the last total of this region that came back in an import had been on its \
+             way, from when it was found worth publishing.",
+        )
+        .millis(counts.round_trip_ms),
     ]
 }

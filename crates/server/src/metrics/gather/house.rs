@@ -1,10 +1,10 @@
 //! Memory, connections, settings and the process itself.
 
 use super::super::process::BUILD;
-use super::super::{Family, Seen, count, counter, gauge};
+use super::super::{Family, Seen, Value, count, counter, gauge, histogram};
 
 pub(super) fn all(seen: &Seen) -> Vec<Family> {
-    let parts = [memory, connections, settings, idempotency, process];
+    let parts = [memory, connections, ended, requests, settings, idempotency, process];
     parts.into_iter().flat_map(|part| part(seen)).collect()
 }
 
@@ -32,12 +32,62 @@ fn connections(seen: &Seen) -> Vec<Family> {
         .is(seen.per_address_max),
         gauge("tidegate_retiring", "Whether clients are told to go elsewhere, 1 or 0.")
             .is(u64::from(seen.retiring)),
-        counter(
-            "tidegate_requests_refused_total",
-            "Requests without an answer, because something was wrong with them.",
-        )
-        .is(seen.refused),
     ]
+}
+
+/// How connections ended.
+fn ended(seen: &Seen) -> Vec<Family> {
+    let tally = &seen.tally;
+    vec![
+        counter(
+            "tidegate_connections_refused_total",
+            "Connections closed at once: their address had as many as it may have.",
+        )
+        .is(tally.over_address),
+        counter(
+            "tidegate_connections_evicted_total",
+            "Connections ended to make room for others, when all places were taken.",
+        )
+        .is(tally.evicted),
+        counter(
+            "tidegate_accept_failures_total",
+            "Times no connection could be taken in, because of too many open files for example.",
+        )
+        .is(tally.accept_failures),
+        counter(
+            "tidegate_connections_timed_out_total",
+            "Connections, or requests of HTTP/2, with which the patience ended, by what was waited \
+             for. Bodies that came too late are requests refused with the status 408.",
+        )
+        .at(&[("wait", "handshake")], tally.handshakes_late)
+        .at(&[("wait", "head")], tally.heads_late)
+        .at(&[("wait", "request")], tally.requests_late)
+        .at(&[("wait", "idle")], tally.idle),
+        counter(
+            "tidegate_tls_handshakes_failed_total",
+            "TLS handshakes that failed; those that took too long are not among them.",
+        )
+        .is(tally.handshakes_failed),
+    ]
+}
+
+/// What came over them.
+fn requests(seen: &Seen) -> Vec<Family> {
+    let refused = counter(
+        "tidegate_requests_refused_total",
+        "Requests without an answer, because something was wrong with them, by status.",
+    );
+    let took = histogram(
+        "tidegate_request_seconds",
+        "How long requests took, from the last byte of the head to the reply; the wait for the \
+         body is in it, sending the reply is not.",
+    );
+    let each = seen.refused.iter().copied();
+    let refused = each.fold(refused, |all, (status, count)| all.at(&[("status", status)], count));
+    let took = seen.requests.iter().fold(took, |all, (call, spread)| {
+        all.with(&[("call", *call)], Value::Spread(spread.clone()))
+    });
+    vec![refused, took]
 }
 
 /// What is known of keys, namespaces and overrides.
@@ -105,14 +155,9 @@ fn process(seen: &Seen) -> Vec<Family> {
         )
         .millis(seen.started_unix_ms),
         counter(
-            "tidegate_task_panics_total",
-            "Panics of tasks: mistakes in the program. Loops are begun again.",
+            "tidegate_panics_total",
+            "Panics of tasks and threads; each is a mistake in the program.",
         )
         .is(seen.panics),
-        counter(
-            "tidegate_log_dropped_total",
-            "Lines of the log that were lost, because whoever reads it was too slow.",
-        )
-        .is(seen.log_dropped),
     ]
 }

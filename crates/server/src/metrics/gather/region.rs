@@ -135,6 +135,11 @@ fn standing(counts: &RegionCounts) -> Vec<Family> {
         gauge("tidegate_region_unreplayed_cost", "Cost that the region has not recorded.")
             .is(counts.unreplayed_cost),
         gauge(
+            "tidegate_region_unrecorded_age_seconds",
+            "How old the oldest cost can be that the region has not recorded; 0 if there is none.",
+        )
+        .millis(counts.unrecorded_age_ms),
+        gauge(
             "tidegate_region_breakers",
             "Breakers that are not closed, of all shards and kinds of work.",
         )

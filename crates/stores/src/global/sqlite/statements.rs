@@ -61,6 +61,7 @@ pub(super) const STATEMENTS: Statements = Statements {
         now!(),
         " FROM tidegate_regions ORDER BY name"
     ),
+    clock: concat!("SELECT ", now!()),
     count_regions: "SELECT COUNT(*) FROM tidegate_regions",
     publish: "INSERT INTO tidegate_feed \
          (region, repeats, nonce, written_at, expires_at, payload) VALUES (?, ?, ?, ?, ?, ?)",
