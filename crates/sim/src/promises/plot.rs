@@ -90,13 +90,15 @@ impl Plot {
             let name = escape(name);
             let _ = writeln!(
                 svg,
-                "<text class=\"tick\" text-anchor=\"middle\" x=\"{x:.1}\" y=\"{y:.1}\">{name}</text>"
+                "<text class=\"tick\" text-anchor=\"middle\" x=\"{x:.1}\" y=\"{y:.1}\">\
+                 {name}</text>"
             );
         }
         let (middle, below) = (f64::midpoint(LEFT, right), HEIGHT - 12.0);
         let _ = writeln!(
             svg,
-            "<text class=\"axis\" text-anchor=\"middle\" x=\"{middle:.1}\" y=\"{below:.1}\">{}</text>\
+            "<text class=\"axis\" text-anchor=\"middle\" x=\"{middle:.1}\" y=\"{below:.1}\">\
+             {}</text>\
              <text class=\"axis\" x=\"8\" y=\"44\">{}</text>",
             escape(self.across),
             escape(self.up)
