@@ -56,6 +56,15 @@ pub(crate) const MARIADB: Need = Need {
     why: "the tests of the drivers start private servers",
 };
 
+/// The alerts and the dashboard are asked of a real one; the package brings `promtool`, too.
+pub(crate) const PROMETHEUS: Need = Need {
+    binary: "promtool",
+    proof: &[],
+    package: "prometheus",
+    service: Some("prometheus"),
+    why: "the alerts and the dashboard are tested with it",
+};
+
 /// The published TypeScript clients run in it.
 pub(crate) const NODE: Need = Need {
     binary: "node",
@@ -83,7 +92,7 @@ pub(crate) const PYTHON: Need = Need {
 };
 
 /// Everything any command may need.
-const ALL: [&Need; 7] = [&CXX, &VALGRIND, &REDIS, &MARIADB, &NODE, &NPM, &PYTHON];
+const ALL: [&Need; 8] = [&CXX, &VALGRIND, &REDIS, &MARIADB, &PROMETHEUS, &NODE, &NPM, &PYTHON];
 
 /// Installs the packages named by its arguments, after the first, which names their services.
 /// Packages that bring a service start it unless `policy-rc.d` forbids it; a policy that is already
@@ -259,7 +268,9 @@ mod tests {
     #[test]
     fn the_advice_is_one_line() {
         let line = advice(&ALL);
-        assert!(line.contains(" --no-remove g++ valgrind redis-server mariadb-server nodejs npm "));
+        assert!(line.contains(
+            " --no-remove g++ valgrind redis-server mariadb-server prometheus nodejs npm "
+        ));
         assert!(line.ends_with(" python3-venv"));
         assert_eq!(line.lines().count(), 1);
     }

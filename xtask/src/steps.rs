@@ -39,7 +39,7 @@ pub(crate) const STEPS: [Step; 12] = [
     Step {
         name: "unit",
         about: "unit, property, allocation and integration tests",
-        needs: &[&setup::REDIS, &setup::MARIADB],
+        needs: &[&setup::REDIS, &setup::MARIADB, &setup::PROMETHEUS],
         run: unit,
     },
     Step {

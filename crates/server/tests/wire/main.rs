@@ -34,3 +34,5 @@ mod support;
 mod tls;
 #[cfg(test)]
 mod transport;
+#[cfg(test)]
+mod watching;

@@ -23,7 +23,7 @@ fn start_saying(more: &[&str]) -> (Server, SocketAddr) {
 }
 
 /// Where the admin listener of a server is, as it says.
-fn admin_of(server: &Server) -> SocketAddr {
+pub(crate) fn admin_of(server: &Server) -> SocketAddr {
     let line = server.wait_for_line("/metrics");
     let admin = line.split("http://").nth(1).and_then(|url| url.strip_suffix("/metrics"));
     admin.unwrap().parse().unwrap()
@@ -97,6 +97,56 @@ fn thousands_of_identifiers_make_no_series_and_hostile_names_no_label() {
 }
 
 #[test]
+fn a_thousand_namespaces_and_a_thousand_keys_make_no_series() {
+    let (server, admin) = start();
+    let mut client = server.client();
+    let item = |n: usize| {
+        let (namespace, mut item) = (format!("space-{n}"), ask("i", 1, 1));
+        item["namespace"] = json!(namespace);
+        item
+    };
+    let before = scrape(admin);
+    for batch in 0..10 {
+        let items: Vec<_> = (0..100).map(|n| item(batch * 100 + n)).collect();
+        let reply = client.post("/v2/ratelimit.multiLimit", &json!(items));
+        assert_eq!(reply.data()["passed"], true);
+    }
+    for n in 0..1_000 {
+        let mut stranger = Client::connect(server.address, &format!("key-{n}"));
+        assert_eq!(stranger.post(LIMIT, &ask("a", 1, 1)).status, 401);
+    }
+    let after = scrape(admin);
+    assert_eq!(names(&before), names(&after));
+    assert_eq!(value(&after, "tidegate_namespaces"), 1_000.0);
+    assert_eq!(value(&after, r#"tidegate_requests_refused_total{status="401"}"#), 1_000.0);
+    assert_eq!(value(&after, r#"tidegate_request_seconds_count{call="limit"}"#), 1_000.0);
+    assert_eq!(value(&after, r#"tidegate_request_seconds_count{call="multi_limit"}"#), 10.0);
+    assert!(!after.contains("space-") && !after.contains("key-"), "{after}");
+}
+
+#[test]
+fn decisions_of_single_workspaces_are_counted_if_they_are_asked_for_and_no_more_than_so_many() {
+    let (_plain, admin) = start();
+    assert!(!scrape(admin).contains("workspace="), "nobody asked");
+    let (server, admin) = start_saying(&["--metrics-workspaces", "1"]);
+    let mut client = server.client();
+    for _ in 0..3 {
+        assert_eq!(client.post(LIMIT, &ask("a", 2, 1)).status, 200);
+    }
+    let metrics = scrape(admin);
+    let own: Vec<&str> =
+        names(&metrics).into_iter().filter(|name| name.contains("workspace=\"ws_")).collect();
+    assert_eq!(own.len(), 2, "{own:?}");
+    let of = |verdict: &str| {
+        let series = own.iter().find(|name| name.contains(verdict)).unwrap();
+        value(&metrics, series)
+    };
+    assert_eq!((of("admitted"), of("denied")), (2.0, 1.0));
+    let other = r#"tidegate_workspace_decisions_total{workspace="other",verdict="admitted"}"#;
+    assert_eq!(value(&metrics, other), 0.0);
+}
+
+#[test]
 fn how_a_process_stands_is_in_the_metrics() {
     let (server, admin) = start();
     let mut idle = server.client();
@@ -121,6 +171,17 @@ fn what_is_said_to_the_region_is_in_the_metrics() {
         eventually(DEADLINE, || (value(&scrape(admin), series) > 0.0).then_some(()));
     };
     rises("tidegate_region_calls_total");
+    rises(r#"tidegate_clock_skew_measured_total{store="region"}"#);
+    let skew = value(&scrape(admin), r#"tidegate_clock_skew_seconds{store="region"}"#);
+    assert!(skew.abs() < 2.0, "both clocks are this machine's: {skew}");
+    let took = scrape(admin);
+    let took = |operation: &str| {
+        let labels = format!("{{store=\"region\",operation=\"{operation}\"}}");
+        value(&took, &format!("tidegate_store_call_seconds_count{labels}"))
+    };
+    assert!(took("refresh") + took("ask") >= 1.0, "somebody waited for the region");
+    let closed = r#"tidegate_breaker_state{store="region",work="refresh",state="closed"}"#;
+    assert_eq!(value(&scrape(admin), closed), 1.0);
     assert_eq!(value(&scrape(admin), "tidegate_region_losses_total"), 0.0);
     drop(redis);
     rises("tidegate_region_calls_failed_total");
