@@ -118,8 +118,8 @@ impl Entrance {
         Ok(waiting.zip(place).map(|((stream, _), place)| (stream, place)))
     }
 
-    /// From here on no one is kept: the server is not ready, replies close their connection, and
-    /// idle connections end. Whoever comes is still answered.
+    /// From here on no one is kept: the server is not ready, replies of HTTP/1.1 close their
+    /// connection, clients of HTTP/2 are told to go. Whoever comes is still answered.
     pub(crate) fn retire(&self) {
         // ORDER: relaxed, with `House::is_retiring`.
         self.house.retiring.store(true, Ordering::Relaxed);

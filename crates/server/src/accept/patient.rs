@@ -127,6 +127,9 @@ impl<'a, C: Future> Patient<'a, C> {
         match self.activity.ordered(context.waker()) {
             Order::Serve => Obeyed::Already,
             Order::Retire if !self.activity.was_asked() => Obeyed::Already,
+            // Its next reply says that it is to go. To close it now would cross a request that a
+            // load balancer sends before it has noticed.
+            Order::Retire if self.protocol == Protocol::Http1 => Obeyed::Already,
             Order::Evict if self.activity.end(finished) => Obeyed::Ends,
             Order::Evict if self.activity.finished() != finished => {
                 self.retire();

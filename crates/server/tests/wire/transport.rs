@@ -150,7 +150,9 @@ mod ending {
 
         server.signal("TERM");
         server.wait_for_line("retiring");
-        assert!(idle.is_closed(), "who is idle is closed");
+        let reply = idle.post(LIMIT, &ask("a", 9, 1));
+        assert_eq!((reply.status, reply.header("connection")), (200, Some("close")));
+        assert!(idle.is_closed(), "not before it was answered once more");
         busy.send(&[body.as_bytes()]);
         let reply = busy.reply();
         assert_eq!((reply.status, reply.header("connection")), (200, Some("close")));
@@ -162,7 +164,7 @@ mod ending {
             assert!(late.is_closed());
         }
         let mut late = server.client();
-        assert_eq!(late.post(LIMIT, &ask("a", 9, 1)).data()["remaining"], 6);
+        assert_eq!(late.post(LIMIT, &ask("a", 9, 1)).data()["remaining"], 5);
 
         server.signal("TERM");
         assert_eq!(server.wait_for_end().code(), Some(0), "a second signal ends it at once");
