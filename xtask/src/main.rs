@@ -13,6 +13,7 @@ mod bench;
 mod checkers;
 mod child;
 mod failure;
+mod fleet;
 mod fuzz;
 mod mutants;
 mod openapi;

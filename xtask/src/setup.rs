@@ -55,6 +55,14 @@ pub(crate) const MARIADB: Need = Need {
     service: Some("mariadb"),
     why: "the tests of the drivers start private servers",
 };
+/// The load balancer of the example fleet.
+pub(crate) const HAPROXY: Need = Need {
+    binary: "haproxy",
+    proof: &[],
+    package: "haproxy",
+    service: Some("haproxy"),
+    why: "`examples/fleet` is tested behind load balancers",
+};
 
 /// The alerts and the dashboard are asked of a real one; the package brings `promtool`, too.
 pub(crate) const PROMETHEUS: Need = Need {
@@ -92,7 +100,7 @@ pub(crate) const PYTHON: Need = Need {
 };
 
 /// Everything any command may need.
-const ALL: [&Need; 8] = [&CXX, &VALGRIND, &REDIS, &MARIADB, &PROMETHEUS, &NODE, &NPM, &PYTHON];
+const ALL: [&Need; 8] = [&CXX, &VALGRIND, &REDIS, &MARIADB, &HAPROXY, &NODE, &NPM, &PYTHON];
 
 /// Installs the packages named by its arguments, after the first, which names their services.
 /// Packages that bring a service start it unless `policy-rc.d` forbids it; a policy that is already
@@ -268,10 +276,10 @@ mod tests {
     #[test]
     fn the_advice_is_one_line() {
         let line = advice(&ALL);
-        assert!(line.contains(
-            " --no-remove g++ valgrind redis-server mariadb-server prometheus nodejs npm "
-        ));
-        assert!(line.ends_with(" python3-venv"));
+        assert!(
+            line.contains(" --no-remove g++ valgrind redis-server mariadb-server haproxy nodejs ")
+        );
+        assert!(line.ends_with(" npm python3-venv"));
         assert_eq!(line.lines().count(), 1);
     }
 

@@ -7,6 +7,7 @@ use crate::bench;
 use crate::checkers::{self, Home};
 use crate::child;
 use crate::failure::{Failure, Result};
+use crate::fleet;
 use crate::fuzz;
 use crate::promises;
 use crate::repo::Repo;
@@ -31,7 +32,7 @@ pub(crate) struct Step {
 }
 
 /// Every step.
-pub(crate) const STEPS: [Step; 12] = [
+pub(crate) const STEPS: [Step; 13] = [
     Step { name: "fmt", about: "the format is rustfmt's", needs: &[], run: fmt },
     Step { name: "tidy", about: "the habits a machine can check", needs: &[], run: tidy },
     Step { name: "clippy", about: "lints on every target, no warnings", needs: &[], run: clippy },
@@ -53,6 +54,12 @@ pub(crate) const STEPS: [Step; 12] = [
         about: "the examples in the docs run",
         needs: &[&setup::REDIS, &setup::MARIADB],
         run: doctest,
+    },
+    Step {
+        name: "fleet",
+        about: "two regions behind load balancers are upgraded, restarted, killed and cut off",
+        needs: &[&setup::REDIS, &setup::MARIADB, &setup::HAPROXY],
+        run: fleet::run,
     },
     Step {
         name: "sim",

@@ -72,7 +72,7 @@ fn binary(text: &str) -> String {
 }
 
 /// The number that stands right before `word`.
-fn number_before(text: &str, word: &str) -> u64 {
+pub(crate) fn number_before(text: &str, word: &str) -> u64 {
     let before = text.split(word).next().filter(|before| before.len() < text.len());
     let last = before.and_then(|before| before.rsplit(' ').next());
     last.and_then(|digits| digits.parse().ok()).unwrap_or(0)

@@ -1,0 +1,4 @@
+CREATE DATABASE tidegate;
+CREATE USER 'tidegate_migrate'@'%' IDENTIFIED BY '<MIGRATE_PASSWORD>';
+CREATE USER 'tidegate'@'%' IDENTIFIED BY '<DATABASE_PASSWORD>';
+GRANT CREATE, ALTER, SELECT, INSERT ON tidegate.* TO 'tidegate_migrate'@'%';
