@@ -5,10 +5,9 @@
 #   docker run -p 7600:7600 -v tidegate:/var/lib/tidegate tidegate
 #
 # The first of these runs prints a root key on your screen, and its log goes with it. Without it, and
-# without TIDEGATE_ROOT_KEY, the server makes a key when it first starts and prints it: whoever can
-# read the log of the container then has it. Other ways out: give TIDEGATE_ROOT_KEY from a secret of
-# your platform; or, if it is in a log already, `tidegate key create` another and
-# `tidegate key revoke` that one.
+# without TIDEGATE_ROOT_KEY, the server makes a key when it first starts and puts it into the file
+# `root-key` of the volume, not into the log of the container, which is JSON. With `-t` there is a
+# terminal, and the key is in the welcome. Or give TIDEGATE_ROOT_KEY from a secret of your platform.
 
 FROM rust:1.95-slim-trixie AS build
 # What `tidegate --version` and the metrics say; the history is not in the build.

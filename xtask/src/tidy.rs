@@ -11,6 +11,7 @@ mod markdown;
 mod modules;
 mod names;
 mod paths;
+mod security;
 mod size;
 
 use std::collections::BTreeMap;
@@ -96,7 +97,7 @@ type FileRule = fn(&str, &str) -> Vec<Finding>;
 type TreeRule = fn(&Tree) -> Vec<Finding>;
 
 /// Rules that need one file.
-const FILE_RULES: [FileRule; 8] = [
+const FILE_RULES: [FileRule; 10] = [
     size::file_length,
     size::line_width,
     leftovers::unfinished,
@@ -105,15 +106,18 @@ const FILE_RULES: [FileRule; 8] = [
     paths::machine,
     markdown::one_title,
     dependencies::arrows,
+    security::secrets_compared,
+    security::statements_made,
 ];
 
 /// Rules that need several.
-const TREE_RULES: [TreeRule; 5] = [
+const TREE_RULES: [TreeRule; 6] = [
     modules::inbound,
     markdown::links,
     invariants::mentions,
     invariants::tests_exist,
     mutants::that_do_not_apply,
+    security::lines,
 ];
 
 /// `cargo xtask tidy`.

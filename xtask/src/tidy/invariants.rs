@@ -35,23 +35,28 @@ pub(super) fn tests_exist(tree: &Tree) -> Vec<Finding> {
         let Some((_, tests)) = entry.split_once("Test:").or(entry.split_once("Tests:")) else {
             continue;
         };
-        let mut file: Option<(&str, &str)> = None;
-        for name in tests.split('`').skip(1).step_by(2) {
-            if name.ends_with(".rs") {
-                file = tree.text(name).map(|text| (name, text));
-                if file.is_none() {
-                    let message = format!("INV-{number}: there is no file `{name}`");
-                    found.push(Finding::at(LIST, index, message));
-                    break;
-                }
-            } else if !file.is_some_and(|(_, text)| has_function(text, name)) {
-                let place = file.map_or("the file that should stand before it", |(path, _)| path);
-                let message = format!("INV-{number}: there is no test `{name}` in {place}");
-                found.push(Finding::at(LIST, index, message));
-            }
-        }
+        let missing = missing_tests(tree, tests).into_iter();
+        found.extend(missing.map(|what| Finding::at(LIST, index, format!("INV-{number}: {what}"))));
     }
     found
+}
+
+/// Which files and tests are not there, of those that a text names between back quotes.
+pub(super) fn missing_tests(tree: &Tree, tests: &str) -> Vec<String> {
+    let (mut missing, mut file) = (Vec::new(), None);
+    for name in tests.split('`').skip(1).step_by(2) {
+        if name.ends_with(".rs") {
+            file = tree.text(name).map(|text| (name, text));
+            if file.is_none() {
+                missing.push(format!("there is no file `{name}`"));
+                break;
+            }
+        } else if !file.is_some_and(|(_, text)| has_function(text, name)) {
+            let place = file.map_or("the file that should stand before it", |(path, _)| path);
+            missing.push(format!("there is no test `{name}` in {place}"));
+        }
+    }
+    missing
 }
 
 /// The entries of the list by number, with the index of their first line; and the doubled ones.

@@ -19,6 +19,8 @@ mod globe;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod logs;
+#[cfg(test)]
 mod metrics;
 #[cfg(test)]
 mod packaging;
@@ -26,6 +28,8 @@ mod packaging;
 mod process;
 #[cfg(test)]
 mod region;
+#[cfg(test)]
+mod security;
 #[cfg(test)]
 mod singles;
 #[cfg(test)]

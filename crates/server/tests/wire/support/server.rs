@@ -115,13 +115,26 @@ impl Server {
         server
     }
 
-    fn start_heard_until(command: &mut Command, key: &str, last: Option<&'static str>) -> Self {
+    /// One whose log is for programs, which are told the address in it.
+    pub(crate) fn start_for_programs(command: &mut Command, key: &str) -> Self {
+        let mut server = Self::begin(command.env("TIDEGATE_LOG_FORMAT", "json"), key, None);
+        let line = server.wait_for_warning("\"event\":\"started\"");
+        let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+        server.address = line["address"].as_str().unwrap().parse().unwrap();
+        server
+    }
+
+    fn begin(command: &mut Command, key: &str, last: Option<&'static str>) -> Self {
         let mut child = Running(command.spawn().unwrap());
         let (said, warned) = (Lines::default(), Lines::default());
         let reader = read(child.0.stdout.take().unwrap(), &said, last);
         read(child.0.stderr.take().unwrap(), &warned, None);
         let (address, key) = ("127.0.0.1:0".parse().unwrap(), key.to_owned());
-        let mut server = Self { child, address, key, said, reader, warned };
+        Self { child, address, key, said, reader, warned }
+    }
+
+    fn start_heard_until(command: &mut Command, key: &str, last: Option<&'static str>) -> Self {
+        let mut server = Self::begin(command, key, last);
         let line = server.wait_for_line("listens on http");
         server.address = line.rsplit('/').next().unwrap().parse().unwrap();
         // The rest of the welcome follows in the same breath.
