@@ -92,8 +92,12 @@ impl Outcome {
 pub enum Asked {
     /// It waits for an [`Effect::Wake`] with its name.
     Wait(Waiter),
-    /// The region is not asked now: what was claimed is admitted.
+    /// The region is not asked now: what was claimed is admitted; or given back, if the caller is
+    /// to be [denied](Asking::denies).
     Unheard,
+    /// The caller is to be denied if the region does not answer, and it did not answer last: what
+    /// was claimed is given back. Read, which charges nobody, and look again if that is heard.
+    ReadFirst,
     /// The subjects are in several shards, which cannot grant together: what was claimed is given
     /// back. Read them, and decide on that.
     Apart,

@@ -14,6 +14,9 @@ pub enum Denial {
     /// The memory budget is exhausted and this workspace holds its share of it: new subjects of
     /// the workspace are denied until others expire.
     Memory,
+    /// It would be admitted, but the region should have been asked first and could not be, and the
+    /// request wants to be denied then: see [`Outage::Deny`](crate::Outage::Deny).
+    Outage,
 }
 
 /// Which view an answer was decided on. The [crate](crate) begins with an example.
@@ -51,6 +54,7 @@ pub(crate) struct Retry {
     pub(crate) window: crate::Window,
     /// With what earlier items of the batch take from the same subject.
     pub(crate) cost: u64,
+    /// The start of the cell; of a denial by an outage, when the region is tried again.
     pub(crate) start_ms: u64,
     pub(crate) now_ms: u64,
 }
@@ -121,8 +125,17 @@ impl Answer {
         Self { degraded: true, consistency: Consistency::Fast, ..self }
     }
 
+    /// The same of what would have been admitted, and is denied for it. The region is not tried
+    /// again for so long.
+    pub(crate) const fn into_outage(self, wait_ms: u64) -> Self {
+        let Self { retry, .. } = self.into_degraded();
+        let retry = Retry { start_ms: retry.now_ms.saturating_add(wait_ms), ..retry };
+        Self { denial: Some(Denial::Outage), remaining: 0, retry, ..self.into_degraded() }
+    }
+
     /// The exact time after which this cost fits if nothing else happens: 0 for an admission,
-    /// `None` if it never fits. In a batch, the items before it that concern the same subject come
+    /// `None` if it never fits. Of a [denial by an outage](Denial::Outage) it is when the region is
+    /// asked again at the earliest, which may be in vain. In a batch, the items before it that concern the same subject come
     /// with it; the batch fits when the last of its items does. The [crate](crate) begins with an
     /// example.
     #[must_use]
@@ -133,6 +146,7 @@ impl Answer {
             // Reservations end in an instant; memory when another subject expires, which is
             // unknown: the end of this cell is a moment at which it may have.
             Some(Denial::Reserved) => Some(1),
+            Some(Denial::Outage) => Some(start_ms.saturating_sub(now_ms)),
             Some(Denial::Memory) => Some(self.reset_ms.saturating_sub(now_ms)),
             Some(Denial::Limit) => {
                 let fit_ms = earliest_fit_ms(view, window, cost, crate::Limit::new(self.limit))?;

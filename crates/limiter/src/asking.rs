@@ -45,6 +45,8 @@ pub(crate) struct Asked {
     pub(crate) terms: Terms,
     /// The region has to grant it; otherwise it is only held with the others.
     pub(crate) asks: bool,
+    /// If the region does not grant it, its request is denied.
+    pub(crate) denies: bool,
 }
 
 /// A cost that the region has to grant. [`Asking`] has an example.
@@ -78,6 +80,13 @@ impl Asking {
         self.items.iter().map(|item| item.asks).collect()
     }
 
+    /// Whether a request is among those that the region has to grant which is denied if it does not
+    /// say: [`Outage::Deny`](crate::Outage::Deny). The [type](Self) has an example of the rest.
+    #[must_use]
+    pub fn denies(&self) -> bool {
+        self.items.iter().any(|item| item.asks && item.denies)
+    }
+
     /// The subjects of which something is only held until the rest is granted; some may also be
     /// among the [wanted](Self::wanted). The [type](Self) has an example of the rest.
     pub fn held(&self) -> impl Iterator<Item = Ticket> {
@@ -91,11 +100,11 @@ impl Asked {
         ledger: Ledger<'_>,
         subject: Ticket,
         (claim, terms): (Claim, Terms),
-        asks: bool,
+        (asks, denies): (bool, bool),
     ) -> Option<Self> {
         let sequence = ledger.position().sequence_of(claim.turn)?;
         let cell = CellTicket::new(subject, claim.turn, sequence);
-        Some(Self { cell, claim, terms, asks })
+        Some(Self { cell, claim, terms, asks, denies })
     }
 
     /// Which use of its subject's cells it is claimed in.

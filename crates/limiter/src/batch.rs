@@ -11,6 +11,7 @@ use arrayvec::ArrayVec;
 
 use crate::answer::{Answer, BatchAnswer};
 use crate::asking::{Asked, Asking};
+use crate::cells::Ticket;
 use crate::key::Key;
 use crate::ledger::{Look, Reason, Refusal, Terms};
 use crate::request::{BATCH_MAX, Request};
@@ -64,11 +65,11 @@ enum Seen {
 struct Moved;
 
 /// Decides a batch, and returns whether it did: if the region has to be asked first and `needs` can
-/// take of whom, it does not.
+/// take of whom, it does not. If it was asked, it did not answer for `unheard`.
 pub(crate) fn decide(
     table: &Table,
     requests: &[Request<'_>],
-    now: Now,
+    (now, unheard): (Now, Option<&[Ticket]>),
     mut needs: Option<&mut Needs>,
     answer: &mut BatchAnswer,
 ) -> bool {
@@ -85,7 +86,7 @@ pub(crate) fn decide(
         seat(table, &mut items, now);
         // Whoever lost races for what is lent lets the region grant it.
         let lent = attempt < MOVES_MAX / 2;
-        match decide_items(table, &mut items, (now, lent), needs.as_deref_mut()) {
+        match decide_items(table, &mut items, (now, lent, unheard), needs.as_deref_mut()) {
             Ok(Some(outcome)) => {
                 report(table, &items, outcome, now, answer);
                 return true;
@@ -137,7 +138,7 @@ enum Outcome {
 fn decide_items(
     table: &Table,
     items: &mut [Item<'_, '_>],
-    (now, lent): (Now, bool),
+    (now, lent, unheard): (Now, bool, Option<&[Ticket]>),
     needs: Option<&mut Needs>,
 ) -> Result<Option<Outcome>, Moved> {
     for item in items.iter_mut() {
@@ -154,18 +155,35 @@ fn decide_items(
     }
     if let Some(needs) = needs {
         needs.reads = needs_of(table, items, (now, lent));
+        let bounded = items.iter().any(|item| table.is_bounded(item.request));
+        if (!bounded || needs.reads.is_empty()) && items.iter().any(|item| item.is_denied(table)) {
+            needs.reads.clear();
+            return Ok(Some(Outcome::Denied));
+        }
         if needs.reads.is_empty() {
             return reserve_and_commit(table, items, now).map(Some);
         }
         // What is lent is held while the rest is heard of: whoever only read would take it twice.
-        if items.iter().any(|item| table.is_bounded(item.request)) {
+        if bounded {
             for item in items.iter_mut() {
                 // The region did not answer a moment ago, but is asked anyway.
                 item.asks |= std::mem::take(&mut item.unasked);
             }
-            needs.asking = Some(reserve_and_ask(items, now)?);
+            needs.asking = Some(reserve_and_ask(table, items, now)?);
         }
         return Ok(None);
+    }
+    let Some(unheard) = unheard else {
+        return reserve_and_commit(table, items, now).map(Some);
+    };
+    for item in items.iter_mut() {
+        let missed = |spot: Spot<'_>| {
+            unheard.contains(&spot.ticket()) || table.is_cold(&spot, item.request, now)
+        };
+        item.unasked = table.denies_unasked(item.request) && item.spot.is_some_and(missed);
+    }
+    if items.iter().any(|item| item.unasked) {
+        return Ok(Some(Outcome::Denied));
     }
     reserve_and_commit(table, items, now).map(Some)
 }
@@ -232,6 +250,11 @@ impl<'a, 'r> Item<'a, 'r> {
 }
 
 impl Item<'_, '_> {
+    /// It would be admitted, but the region could not be asked, and it is denied for that.
+    fn is_denied(&self, table: &Table) -> bool {
+        self.unasked && table.denies_unasked(self.request)
+    }
+
     /// Evaluates without taking anything, as if the earlier items of the batch were admitted.
     fn look(&mut self, now: Now) -> Result<(), Moved> {
         let Some(Spot { ledger, era, .. }) = self.spot else { return Ok(()) };
@@ -262,7 +285,7 @@ fn wants_of<'a>(items: &[Item<'a, '_>]) -> Items<(usize, Want<'a>)> {
 }
 
 /// Reserves every item, to be asked for.
-fn reserve_and_ask(items: &[Item<'_, '_>], now: Now) -> Result<Asking, Moved> {
+fn reserve_and_ask(table: &Table, items: &[Item<'_, '_>], now: Now) -> Result<Asking, Moved> {
     let wants = wants_of(items);
     let mut held = Held::default();
     for (_, want) in &wants {
@@ -275,8 +298,9 @@ fn reserve_and_ask(items: &[Item<'_, '_>], now: Now) -> Result<Asking, Moved> {
     let claims = held.take();
     let mut asked: Vec<(usize, Asked)> = Vec::with_capacity(claims.len());
     for ((at, _), (want, claim)) in wants.iter().zip(&claims) {
-        let Some(Item { spot: Some(spot), asks, .. }) = items.get(*at) else { continue };
-        let item = Asked::new(want.ledger, spot.ticket(), (*claim, want.terms), *asks);
+        let Some(Item { spot: Some(spot), asks, request, .. }) = items.get(*at) else { continue };
+        let how = (*asks, table.denies_unasked(request));
+        let item = Asked::new(want.ledger, spot.ticket(), (*claim, want.terms), how);
         match item {
             Some(item) => asked.push((*at, item)),
             None => {
@@ -335,8 +359,11 @@ fn report(
     let admitted = matches!(outcome, Outcome::Admitted(_));
     answer.admitted = admitted;
     answer.items.clear();
-    for Item { request, spot, seen, unasked, .. } in items {
+    for it @ Item { request, spot, seen, unasked, .. } in items {
         let item = match (seen, spot) {
+            (Seen::Fits(look), Some(spot)) if it.is_denied(table) => {
+                table.deny_unasked(spot, request, look, now)
+            }
             (Seen::Fits(look), spot) => {
                 fitted += 1;
                 let answer = Answer::admit(request, look, now);

@@ -14,6 +14,10 @@ macro_rules! counters {
         #[non_exhaustive]
         pub struct Counts {
             $($(#[$doc])* pub $name: u64,)*
+            /// Requests that would have been admitted, and were denied because the region should
+            /// have been asked and could not be. Counted apart: sixteen counters fill the lines
+            /// that a thread has for itself.
+            pub denied_outage: u64,
         }
 
         #[derive(Debug)]

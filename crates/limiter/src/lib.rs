@@ -84,7 +84,7 @@ pub use counters::Counts;
 pub use key::{Digest, ENCODING_VERSION, FleetSecret, Seed, encode};
 pub use ledger::{Freshness, Reason};
 pub use request::{
-    BATCH_MAX, Batch, COST_MAX, Consistency, Cost, LIMIT_MAX, Limit, PART_BYTES_MAX,
+    BATCH_MAX, Batch, COST_MAX, Consistency, Cost, LIMIT_MAX, Limit, Outage, PART_BYTES_MAX,
     PART_CHARS_MAX, Part, Request, RequestError, Subject, WINDOW_MS_MAX, WINDOW_MS_MIN, Window,
 };
 pub use saved::{SAVED_WINDOW_MS_MIN, SavedSubject, SavedSubjects};

@@ -78,6 +78,12 @@ pub enum Planted {
     AnyToken,
     /// A process admits whatever fits its view, however much of it is not recorded.
     NoCredit,
+    /// A request that is to be denied when the region cannot be asked is admitted, if the region
+    /// did not answer a moment ago.
+    OutageAdmits,
+    /// What was asked for in vain by a request that is denied for it is given back, although the
+    /// store may hold it.
+    OutageForgets,
 }
 
 #[cfg(feature = "planted")]

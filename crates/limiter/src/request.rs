@@ -227,6 +227,38 @@ impl Consistency {
     }
 }
 
+/// What becomes of a request for whose admission the region should be asked, and cannot be.
+///
+/// It matters to processes that share a regional store. A request that is decided without it, on a
+/// fresh view or because its limit is used up, is not concerned.
+/// [`Request::with_outage`] has an example.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outage {
+    /// It is decided on what this process knows, and the answer says that it is degraded: rather
+    /// too much than nothing.
+    #[default]
+    Local,
+    /// It is denied, as [`Denial::Outage`](crate::Denial::Outage): rather nothing than too much.
+    Deny,
+}
+
+impl Outage {
+    /// Its name: `local` or `deny`.
+    ///
+    /// ```
+    /// # use tidegate_limiter::Outage;
+    /// assert_eq!((Outage::default().as_str(), Outage::Deny.as_str()), ("local", "deny"));
+    /// ```
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Deny => "deny",
+        }
+    }
+}
+
 /// One question: may this subject spend this cost under this limit?
 ///
 /// ```
@@ -248,14 +280,15 @@ pub struct Request<'a> {
     pub(crate) limit: Limit,
     pub(crate) cost: Cost,
     pub(crate) consistency: Consistency,
+    pub(crate) outage: Outage,
 }
 
 impl<'a> Request<'a> {
-    /// A request from parts that were parsed before. It is [`Consistency::Fast`]. The
-    /// [crate](crate) begins with an example.
+    /// A request from parts that were parsed before. It is [`Consistency::Fast`] and
+    /// [`Outage::Local`]. The [crate](crate) begins with an example.
     #[must_use]
     pub const fn new(subject: Subject<'a>, limit: Limit, cost: Cost) -> Self {
-        Self { subject, limit, cost, consistency: Consistency::Fast }
+        Self { subject, limit, cost, consistency: Consistency::Fast, outage: Outage::Local }
     }
 
     /// The same with another consistency.
@@ -279,6 +312,29 @@ impl<'a> Request<'a> {
     #[must_use]
     pub const fn consistency(&self) -> Consistency {
         self.consistency
+    }
+
+    /// The same, but something else becomes of it when the region cannot be asked.
+    ///
+    /// ```
+    /// # use tidegate_limiter::{Cost, Limit, Outage, Part, Request, Subject, Window};
+    /// # let window = Window::from_millis(60_000)?;
+    /// # let subject = Subject::new(Part::new("w")?, Part::new("n")?, Part::new("i")?, window);
+    /// let request = Request::new(subject, Limit::new(10), Cost::ONE);
+    /// assert_eq!(request.outage(), Outage::Local);
+    /// assert_eq!(request.with_outage(Outage::Deny).outage(), Outage::Deny);
+    /// # Ok::<(), tidegate_limiter::RequestError>(())
+    /// ```
+    #[must_use]
+    pub const fn with_outage(self, outage: Outage) -> Self {
+        Self { outage, ..self }
+    }
+
+    /// What becomes of it when the region cannot be asked.
+    /// [`with_outage`](Self::with_outage) has an example.
+    #[must_use]
+    pub const fn outage(&self) -> Outage {
+        self.outage
     }
 
     /// What is being limited. The [crate](crate) begins with an example.

@@ -9,6 +9,7 @@ mod explain;
 mod index;
 mod ledgers;
 mod options;
+mod outage;
 mod region;
 mod restore;
 mod shard;
@@ -147,7 +148,7 @@ impl Table {
     /// Decides a batch and puts the answer where an older one was: allocates nothing if that one
     /// was as long. [`decide_all`](Self::decide_all) has an example.
     pub fn decide_all_into(&self, batch: &Batch<'_>, now: Now, answer: &mut BatchAnswer) {
-        batch::decide(self, batch.requests(), now, None, answer);
+        batch::decide(self, batch.requests(), (now, None), None, answer);
         for (item, request) in answer.items.iter_mut().zip(batch.requests()) {
             *item = self.unasked(*item, request);
         }
@@ -375,7 +376,8 @@ impl Table {
     /// What happened so far. The [type](Self) has an example.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        self.counters.counts()
+        let denied_outage = self.regional.as_ref().map_or(0, Regional::denied_outage);
+        Counts { denied_outage, ..self.counters.counts() }
     }
 
     /// Subjects in the table. The [type](Self) has an example.

@@ -91,7 +91,8 @@ impl World {
             n if n <= self.options.second_limit_percent => 2 * limit,
             _ => limit,
         };
-        Ask { subject, limit, cost, bounded: self.bounded(subject, cost) }
+        let deny = self.outage.percent(self.options.deny_percent);
+        Ask { subject, limit, cost, bounded: self.bounded(subject, cost), deny }
     }
 
     /// Whether a request is of bounded consistency. One that takes nothing is not; and who is alone

@@ -23,6 +23,8 @@ pub(crate) struct Claims {
     pub(crate) ended: Option<Granted>,
     /// Somebody wants to hear how.
     attended: bool,
+    /// If nobody says that it is granted, it is denied.
+    denies: bool,
 }
 
 /// One cost.
@@ -70,7 +72,12 @@ impl World {
             let (number, asks) = (process.number, caller.asks.clone());
             self.broken("asking", || format!("process {number} claims {asking:?} of {asks:?}"));
         }
-        Claims { items, call: None, ended: None, attended: true }
+        let denies = items.iter().any(|item| item.asks && item.ask.deny);
+        if denies != asking.denies() {
+            let number = process.number;
+            self.broken("asking", || format!("process {number} denies {denies}: {asking:?}"));
+        }
+        Claims { items, call: None, ended: None, attended: true, denies }
     }
 
     /// An ask goes out: it carries what waits, in the order in which it came. Says who waits for
@@ -260,16 +267,21 @@ impl World {
         }
     }
 
-    /// Moves claims to what is admitted, or back.
+    /// Moves claims to what is admitted, or back. Those of who is denied because nobody answered
+    /// are charged if they were sent: the store may hold them.
     pub(crate) fn settle_claims(&mut self, process: &mut Process, claims: &Claims, how: Granted) {
+        let (sent, denied) = (claims.call.is_some(), claims.denies && how == Granted::Unheard);
+        let end = if denied && !sent { Granted::No } else { how };
         for item in &claims.items {
-            self.settle_item(process, item, claims.call.is_some(), how);
+            self.settle_item(process, item, sent, end);
+            let charged = denied && sent && end == Granted::Unheard;
+            self.report.charged += if charged { item.ask.cost } else { 0 };
         }
         self.report.unheard += u64::from(how == Granted::Unheard);
     }
 
     fn settle_item(&mut self, process: &mut Process, item: &Claimed, sent: bool, how: Granted) {
-        let Claimed { ask: Request { subject, cost, limit, bounded }, era, name, .. } = *item;
+        let Claimed { ask: Request { subject, cost, limit, bounded, .. }, era, name, .. } = *item;
         let owner = (process.number, item.life);
         let admitted = how != Granted::No;
         let truth = &mut self.homes.at_mut(process.home).truth;

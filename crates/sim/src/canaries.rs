@@ -10,13 +10,13 @@ use crate::world::World;
 pub const WITHIN: u64 = 10_000;
 
 /// Every mistake, and a seed that shows it.
-pub const CANARIES: [(Planted, u64); 36] = [
+pub const CANARIES: [(Planted, u64); 38] = [
     (Planted::MaxMerge, 0),
     (Planted::Increments, 0),
     (Planted::EchoTotal, 0),
     (Planted::DropDirty, 8),
     (Planted::NoResend, 12),
-    (Planted::NoGenerations, 69),
+    (Planted::NoGenerations, 57),
     (Planted::SameComponent, 0),
     (Planted::StrictBySequence, 1),
     (Planted::FailedReadFresh, 1),
@@ -35,10 +35,10 @@ pub const CANARIES: [(Planted, u64); 36] = [
     (Planted::PublishUnconfirmed, 0),
     (Planted::PublishedEarly, 29),
     (Planted::DropUnserved, 0),
-    (Planted::PublishServedOnly, 1_710),
+    (Planted::PublishServedOnly, 880),
     (Planted::ExpiredEarly, 0),
     (Planted::CursorSkips, 417),
-    (Planted::CursorUnchecked, 1_888),
+    (Planted::CursorUnchecked, 361),
     (Planted::Overwrite, 15),
     (Planted::NoRepost, 1),
     (Planted::NoGuard, 21),
@@ -47,6 +47,8 @@ pub const CANARIES: [(Planted, u64); 36] = [
     (Planted::EndedAskIgnored, 31),
     (Planted::AnyToken, 0),
     (Planted::NoCredit, 0),
+    (Planted::OutageAdmits, 33),
+    (Planted::OutageForgets, 0),
 ];
 
 /// The mistake of that name.

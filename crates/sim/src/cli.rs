@@ -10,7 +10,7 @@ pub(crate) const HELP: &str = "\
 cargo xtask sim [--seeds N] [--from K]     run N seeds (1000), from K (0) on; one in 100 twice
 cargo xtask sim --seed K [--trace]         run one seed, and print what it expands into
     [--regions N] [--nodes N] [--subjects N] [--requests N] [--ms N] [--batches PERCENT]
-    [--bounded PERCENT] [--faults A,B|none]
+    [--bounded PERCENT] [--deny PERCENT] [--faults A,B|none]
                                            the same with a smaller fleet, as a failure prints it
     [--planted NAME]                       with a mistake
     [--outside]                            judged only by what can be seen from outside
@@ -52,7 +52,8 @@ pub(crate) struct Plan {
 }
 
 /// Options that cut a run down.
-const NUMBERS: [&str; 7] = ["regions", "nodes", "subjects", "requests", "ms", "batches", "bounded"];
+const NUMBERS: [&str; 8] =
+    ["regions", "nodes", "subjects", "requests", "ms", "batches", "bounded", "deny"];
 
 impl Plan {
     pub(crate) fn parse(args: &[String]) -> Result<Self, String> {
@@ -132,6 +133,7 @@ impl Plan {
         options.safety_ms = number("ms").unwrap_or(options.safety_ms).max(100);
         options.batch_percent = number("batches").unwrap_or(options.batch_percent);
         options.bounded_percent = number("bounded").unwrap_or(options.bounded_percent);
+        options.deny_percent = number("deny").unwrap_or(options.deny_percent);
         options.faults = self.faults.unwrap_or(options.faults);
         options.excuses = self.excuses;
         options.inside = self.inside;
@@ -161,6 +163,8 @@ pub(crate) struct Total {
     trims: u64,
     settled_ms: u64,
     unheeded: u64,
+    /// Requests denied because the region could not be asked, and their cost that is charged.
+    outages: (u64, u64),
     bounded: Bounded,
 }
 
@@ -205,6 +209,8 @@ impl Total {
         self.published += report.published;
         self.trims += report.trims;
         self.unheeded += report.unheeded;
+        self.outages.0 += report.outages;
+        self.outages.1 += report.charged;
         self.bounded.add(report);
         self.settled_ms = self.settled_ms.max(report.settled_ms);
     }
@@ -214,6 +220,8 @@ impl fmt::Display for Total {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { admitted, denied, degraded, .. } = self;
         writeln!(f, "{admitted} admitted, {denied} denied, {degraded} degraded")?;
+        let (outages, charged) = self.outages;
+        writeln!(f, "{outages} denied unasked, and {charged} charged for them")?;
         let Self { global, published, trims, settled_ms, .. } = self;
         writeln!(f, "{global} with several regions: {published} rows published, {trims} trims")?;
         writeln!(f, "{} admissions before a new window had heard of others", self.unheeded)?;

@@ -28,6 +28,8 @@ pub(crate) struct Concluded {
     pub(crate) asked: bool,
     /// It asked and heard nothing.
     pub(crate) in_vain: bool,
+    /// The subjects that it did not hear of.
+    pub(crate) missed: Vec<usize>,
     /// It is decided on what is known, whatever that is.
     pub(crate) last: bool,
     /// It had claimed its costs, and this came of it.
@@ -78,8 +80,9 @@ impl World {
         let asked = matches!(stage, Stage::Again);
         let undecided = match answered {
             Ok((admitted, answers)) => {
-                let (in_vain, last, granted) = (false, false, None);
-                let c = Concluded { admitted, answers, reading, asked, in_vain, last, granted };
+                let (in_vain, last, granted, missed) = (false, false, None, Vec::new());
+                let c =
+                    Concluded { admitted, answers, reading, asked, in_vain, missed, last, granted };
                 return self.conclude(process, &caller, &c);
             }
             Err(undecided) => undecided,
@@ -116,6 +119,11 @@ impl World {
     ) {
         let now = Now::from(reading);
         let in_vain = unheard.is_none_or(|unheard| !unheard.is_empty());
+        let missed = unheard.unwrap_or(&caller.needs).iter().filter_map(|subject| {
+            let cells = process.table.cells(*subject)?;
+            self.digests.get(&cells.current.digest()).copied()
+        });
+        let missed = missed.collect();
         let (admitted, answers) = match requests {
             [request] if !caller.batch => {
                 let answer = process.table.decide_refreshed(request, !in_vain, now);
@@ -129,7 +137,8 @@ impl World {
             }
         };
         let (asked, last, granted) = (true, true, None);
-        let concluded = Concluded { admitted, answers, reading, asked, in_vain, last, granted };
+        let concluded =
+            Concluded { admitted, answers, reading, asked, in_vain, missed, last, granted };
         self.conclude(process, caller, &concluded);
     }
 
@@ -149,9 +158,11 @@ impl World {
                 answer.items().to_vec()
             }
         };
-        let (admitted, asked, in_vain) = (true, true, how == AskedFor::Unheard);
-        let (last, granted) = (false, Some(how));
-        let concluded = Concluded { admitted, answers, reading, asked, in_vain, last, granted };
+        let in_vain = how == AskedFor::Unheard;
+        let (admitted, asked) = (!in_vain || !caller.is_denied_unheard(), true);
+        let (last, granted, missed) = (false, Some(how), Vec::new());
+        let concluded =
+            Concluded { admitted, answers, reading, asked, in_vain, missed, last, granted };
         self.conclude(process, caller, &concluded);
     }
 
@@ -197,6 +208,7 @@ impl World {
         self.report.degraded += u64::from(answer.degraded());
         match answer.denial() {
             Some(Denial::Memory) => self.report.refused += 1,
+            Some(Denial::Outage) => self.report.outages += 1,
             Some(denial) => {
                 self.report.denied += 1;
                 self.report.reserved += u64::from(denial == Denial::Reserved);

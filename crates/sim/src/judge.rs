@@ -20,6 +20,11 @@ impl World {
                 self.check_refused(process);
                 continue;
             }
+            let outage = answer.denial() == Some(Denial::Outage);
+            if outage {
+                // It would be admitted; and it may be that it is the only one in its way.
+                (all, waits) = (false, false);
+            }
             let Some(ghost) = process.ghosts.get_mut(&ask.subject) else { continue };
             let elapsed_ms = ghost.place(c.reading, &mut Vec::new());
             let (ghost, used) = (ghost.clone(), ghost.held(elapsed_ms) + earlier);
@@ -28,7 +33,7 @@ impl World {
             let settled = ghost.used(elapsed_ms) + earlier;
             let reserved = !fits && ask.limit > 0 && settled + ask.cost <= ask.limit;
             waits &= fits || ask.bounded && reserved;
-            if fits != answer.admitted() {
+            if fits != (answer.admitted() || outage) {
                 let oracle = if fits { "arithmetic" } else { "knowledge" };
                 let (number, ask) = (process.number, *ask);
                 self.broken(oracle, || {
@@ -43,12 +48,14 @@ impl World {
                 self.check_denial(process, &ghost, (*ask, earlier), elapsed_ms);
             }
             let remaining = ask.limit.saturating_sub(used + ask.cost);
-            if !caller.batch && fits && answer.remaining() != remaining {
+            if !caller.batch && answer.admitted() && answer.remaining() != remaining {
                 let said = answer.remaining();
                 self.broken("arithmetic", || format!("{said} remaining instead of {remaining}"));
             }
             self.check_asked(process, &ghost, (*ask, answer), (c, elapsed_ms));
             self.check_lent(process, &ghost, (*ask, answer), (c, elapsed_ms, earlier));
+            let read = caller.batch && c.last && !c.missed.contains(&ask.subject);
+            self.check_outage(process, &ghost, (*ask, answer), (c, elapsed_ms, earlier, read));
         }
         // INV-25: who is denied only because others wait, waits too. A batch that was read first is
         // decided on what is known then.
@@ -122,6 +129,37 @@ impl World {
         self.check_credit(process, ghost, ask, (c.reading, elapsed_ms, earlier));
     }
 
+    /// INV-49: who is to be denied when the region cannot be asked is never admitted without it;
+    /// and is denied for that only if the region had to be asked. A batch that no shard can grant
+    /// is decided on what was `read`.
+    fn check_outage(
+        &mut self,
+        process: &Process,
+        ghost: &Ghost,
+        (ask, answer): (Ask, &Answer),
+        (c, elapsed_ms, earlier, read): (&Concluded, u64, u64, bool),
+    ) {
+        let number = process.number;
+        if ask.deny && c.admitted && answer.degraded() && !(read && ask.bounded) {
+            self.broken("outage", || format!("process {number} admits {ask:?} unasked"));
+        }
+        if answer.denial() != Some(Denial::Outage) {
+            return;
+        }
+        let (now_ms, terms) = (c.reading.monotonic_ms, (ask.cost, ask.limit));
+        let fresh = ghost.is_fresh(terms, elapsed_ms, self.tuning.freshness.fresh_ms, now_ms);
+        let warm = fresh && !ghost.is_strict(ask.limit, now_ms);
+        let lent = !ask.bounded || ghost.lends(terms, earlier, elapsed_ms);
+        // An answer of a store that lost something is heard, and makes nothing fresh.
+        let lost = [Fault::Step, Fault::Flush, Fault::Failover, Fault::Evict, Fault::Behead];
+        let lost = lost.iter().any(|fault| self.options.faults.has(*fault));
+        let needless = warm && lent && !c.asked && !lost;
+        if !ask.deny || !answer.degraded() || needless {
+            let answer = *answer;
+            self.broken("outage", || format!("process {number} denies {ask:?}: {answer:?}"));
+        }
+    }
+
     /// What is only held while the rest of its batch is asked for is lent, too.
     pub(crate) fn check_lent_with(&mut self, process: &mut Process, ask: Ask, reading: Reading) {
         let Some(ghost) = process.ghosts.get_mut(&ask.subject) else { return };
@@ -161,7 +199,12 @@ impl World {
             let asked = !caller.batch || caller.asked.get(at) == Some(&true);
             let unheard = asked && c.granted == Some(AskedFor::Unheard);
             let optimistic = answer.consistency() == Consistency::Bounded && unheard;
-            if !answer.admitted() || answer.degraded() != unheard || optimistic {
+            let denied = unheard && ask.deny;
+            if denied != (answer.denial() == Some(Denial::Outage)) {
+                let (ask, answer) = (*ask, *answer);
+                self.broken("outage", || format!("{ask:?} was unheard {unheard}: {answer:?}"));
+            }
+            if answer.admitted() == denied || answer.degraded() != unheard || optimistic {
                 let (ask, answer) = (*ask, *answer);
                 self.broken("degraded", || format!("{ask:?} was unheard {unheard}: {answer:?}"));
             }
@@ -170,7 +213,7 @@ impl World {
             let ghost = ghost.clone();
             let used = ghost.held(elapsed_ms).saturating_sub(ask.cost) + ask.cost;
             let (left, said) = (ask.limit.saturating_sub(used), answer.remaining());
-            if !caller.batch && said != left {
+            if !caller.batch && !denied && said != left {
                 self.broken("arithmetic", || {
                     format!("{said} remaining of {ask:?} instead of {left}: {ghost:?}")
                 });

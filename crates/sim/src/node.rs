@@ -41,12 +41,14 @@ pub(crate) struct Ask {
     pub(crate) cost: u64,
     /// Of bounded consistency.
     pub(crate) bounded: bool,
+    /// To be denied when the region cannot be asked.
+    pub(crate) deny: bool,
 }
 
 impl Ask {
     /// One that takes nothing.
     pub(crate) const fn look(subject: usize) -> Self {
-        Self { subject, limit: 1, cost: 0, bounded: false }
+        Self { subject, limit: 1, cost: 0, bounded: false, deny: false }
     }
 }
 
@@ -74,6 +76,8 @@ pub(crate) struct Caller {
     pub(crate) looks: u32,
     /// The region refused it, in this turn.
     pub(crate) refused: Option<u64>,
+    /// It reads before it asks.
+    pub(crate) reads_first: bool,
 }
 
 impl Caller {
@@ -93,7 +97,16 @@ impl Caller {
             since,
             looks,
             refused,
+            reads_first: false,
         }
+    }
+}
+
+impl Caller {
+    /// Something that it asked for is denied if the region does not say that it is granted.
+    pub(crate) fn is_denied_unheard(&self) -> bool {
+        let asked = |at: usize| !self.batch || self.asked.get(at) == Some(&true);
+        self.asks.iter().enumerate().any(|(at, ask)| ask.deny && asked(at))
     }
 }
 

@@ -221,6 +221,8 @@ pub struct Options {
     pub second_limit_percent: u64,
     /// How many requests of a subject in a hundred may be of bounded consistency at most.
     pub bounded_percent: u64,
+    /// How many requests in a hundred are to be denied when the region cannot be asked.
+    pub deny_percent: u64,
     /// One way through the network, in microseconds: at least and at most.
     pub latency_us: (u64, u64),
     /// The memory of a table, in subjects, about.
@@ -297,6 +299,8 @@ impl Options {
             batch_percent: chance.of(&[0, 5, 30]).unwrap_or(0),
             second_limit_percent: chance.of(&[0, 0, 20]).unwrap_or(0),
             bounded_percent,
+            // A stream of its own, as above.
+            deny_percent: Chance::new(seed, "outage").of(&[0, 0, 30, 100]).unwrap_or(0),
             latency_us,
             table_bytes: if flood { table_bytes } else { 1 << 18 },
             late_readings: chance.percent(50),

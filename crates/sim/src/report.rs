@@ -46,8 +46,13 @@ pub struct Report {
     pub granted: u64,
     /// Requests and batches that it did not grant.
     pub declined: u64,
-    /// Requests admitted although the region did not say whether it grants them.
+    /// Requests admitted, or denied if they want that, although the region did not say whether it
+    /// grants them.
     pub unheard: u64,
+    /// Requests denied because the region could not be asked.
+    pub outages: u64,
+    /// Cost of them that is charged all the same, because the store may hold it.
+    pub charged: u64,
     /// Cost granted to a process that was killed before it could answer: it is used, and nobody was
     /// admitted.
     pub unanswered: u64,

@@ -59,6 +59,7 @@ fn candidates(from: &Options) -> Vec<Options> {
     }
     add(&|options| options.batch_percent = 0);
     add(&|options| options.bounded_percent = 0);
+    add(&|options| options.deny_percent = 0);
     for share in [2, 4, 8] {
         add(&|options| options.safety_ms -= options.safety_ms / share);
     }

@@ -71,6 +71,11 @@ impl World {
                 self.settle_claims(process, &claims, Granted::Unheard);
                 self.answer_asked(process, &caller, AskedFor::Unheard);
             }
+            Asked::ReadFirst => {
+                self.settle_claims(process, &claims, Granted::No);
+                caller.reads_first = true;
+                self.wait(process, caller, &needs, (requests, reading));
+            }
             Asked::Apart if caller.batch => {
                 // Nobody can grant all of it: it is decided on what is read.
                 self.settle_claims(process, &claims, Granted::No);
@@ -85,6 +90,7 @@ impl World {
 
     /// Nothing was in its way any more when it wanted to wait.
     fn look_again(&mut self, process: &mut Process, mut caller: Caller) {
+        caller.reads_first = false;
         caller.looks += 1;
         if caller.looks > LOOKS_MAX {
             let (number, asks) = (process.number, &caller.asks);
@@ -172,11 +178,14 @@ impl World {
     pub(crate) fn wake(&mut self, process: &mut Process, waiter: Waiter, outcome: Outcome) {
         let Some(mut caller) = process.callers.remove(&waiter) else { return };
         caller.claims = false;
+        let reads_first = std::mem::take(&mut caller.reads_first);
         match outcome.granted {
             Some(Granted::Yes) => self.answer_asked(process, &caller, AskedFor::Granted),
             Some(Granted::Unheard) => self.answer_asked(process, &caller, AskedFor::Unheard),
             Some(Granted::No) => self.decide(process, caller, Stage::Again),
-            None if outcome.look_again => self.decide(process, caller, Stage::Again),
+            None if outcome.look_again || reads_first && outcome.unheard.is_empty() => {
+                self.decide(process, caller, Stage::Again)
+            }
             None => self.decide(process, caller, Stage::Last(Some(outcome.unheard))),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tidegate_convergence::{Batch, CallId, Outcome, ShardReply, StoreError, Tuning, Waiter};
 use tidegate_limiter::{
-    Consistency, Digest, FleetSecret, Part, Request, RequestError, Subject, Window,
+    Consistency, Digest, FleetSecret, Outage, Part, Request, RequestError, Subject, Window,
 };
 
 use crate::abroad::{Database, Errand, Maxima, Returned, Whose};
@@ -46,7 +46,8 @@ impl Spec {
         let cost = tidegate_limiter::Cost::new(ask.cost)?;
         let request = Request::new(self.subject()?, tidegate_limiter::Limit::new(ask.limit), cost);
         let rule = if ask.bounded { Consistency::Bounded } else { Consistency::Fast };
-        Ok(request.with_consistency(rule))
+        let outage = if ask.deny { Outage::Deny } else { Outage::Local };
+        Ok(request.with_consistency(rule).with_outage(outage))
     }
 }
 
@@ -157,6 +158,7 @@ pub struct World {
     pub(crate) scheduling: Chance,
     /// Of everything that only bounded requests do.
     pub(crate) consistency: Chance,
+    pub(crate) outage: Chance,
     pub(crate) eras: u64,
     pub(crate) processes: u32,
     pub(crate) requests_left: u64,
@@ -209,6 +211,7 @@ impl World {
             faults,
             scheduling: Chance::new(seed, "scheduling"),
             consistency: Chance::new(seed, "bounded"),
+            outage: Chance::new(seed, "outages"),
             eras: 0,
             processes: 0,
             requests_left: options.requests,

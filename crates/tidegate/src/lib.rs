@@ -195,6 +195,6 @@ pub use tidegate_convergence::{
 };
 pub use tidegate_limiter::{
     Answer, Batch, BatchAnswer, CellCounts, Consistency, Cost, Counts, Credit, Denial, Digest,
-    Explanation, Limit, Now, Part, Reason, Request, RequestError, Source, Strict, Subject,
+    Explanation, Limit, Now, Outage, Part, Reason, Request, RequestError, Source, Strict, Subject,
     SubjectView, Window,
 };

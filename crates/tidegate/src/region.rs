@@ -28,7 +28,7 @@ use crate::clock::Clock;
 
 pub use ask::{RegionCell, RegionView};
 pub(crate) use globe::Abroad;
-use patience::Patience;
+pub(crate) use patience::Patience;
 
 /// How long the conversation rests when nothing is to be done; it is woken before, if something
 /// is.
@@ -88,10 +88,12 @@ pub(crate) enum Heard {
     LookAgain,
     /// What was asked for is granted, and admitted.
     Granted,
-    /// The region did not say whether it grants what was asked for: it is admitted.
+    /// The region did not say whether it grants what was asked for: it is admitted, or denied.
     Unheard,
     /// What was asked for is in several shards; these have to be read instead.
     Apart(Vec<Need>),
+    /// These have to be read before they are asked for.
+    ReadFirst(Vec<Need>),
 }
 
 /// What was left undone when a limiter was drained: see [`Limiter::drain`](crate::Limiter::drain).
@@ -262,7 +264,7 @@ impl Leaving<'_> {
         std::mem::forget(self);
     }
 
-    /// What is claimed is admitted, unless it has ended already: says whether it was not.
+    /// What is claimed is admitted or charged, unless it has ended already: says whether it was not.
     fn give_up(&self) -> bool {
         let (gave_up, work) = {
             let (mut state, now) = (self.shared.lock(), self.shared.clock.now());
@@ -368,6 +370,7 @@ impl Shared {
                 AskedFor::Unheard => Err(Heard::Unheard),
                 AskedFor::LookAgain => Err(Heard::LookAgain),
                 AskedFor::Apart => Err(Heard::Apart(needs)),
+                AskedFor::ReadFirst => Err(Heard::ReadFirst(needs)),
             };
             (asked, state.take_work(&self.table, now))
         };

@@ -9,7 +9,10 @@
 //! - refused: they are given back, and the caller looks again;
 //! - no answer: nobody knows whether the store counts them, so they become admissions. What this
 //!   process has admitted is then never less than what the store holds of it, and an ask that
-//!   arrives late finds more recorded than it says, and grants nothing.
+//!   arrives late finds more recorded than it says, and grants nothing;
+//! - no answer, and the caller is to be denied then: what was sent is charged all the same, for the
+//!   same reason, although nobody is admitted; what was not sent is given back. So that an outage
+//!   charges little, such a caller does not ask a shard that did not answer last: it reads first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,6 +53,8 @@ pub enum Granted {
     /// It does not fit, or has to be asked for anew: the claims are given back. Look again.
     No,
     /// The region did not answer, or is not asked now: the claims are admissions all the same.
+    /// Those of callers that are to be [denied](Asking::denies) are charged if they were sent, and
+    /// otherwise given back.
     Unheard,
 }
 
@@ -108,9 +113,13 @@ impl Region {
             return Asked::Apart;
         };
         self.bounded = true;
+        if asking.denies() && self.state(shard).is_some_and(|state| state.doubtful) {
+            table.release(asking);
+            return Asked::ReadFirst;
+        }
         if !self.state(shard).is_some_and(|state| state.refresh.may_admit(at.ms())) {
             let subjects = each_once(asking.wanted().map(|wanted| wanted.cell.subject));
-            self.end_unasked(at, (&subjects, asking));
+            self.end_unasked(at, (&subjects, asking), false);
             return Asked::Unheard;
         }
         let waiter = Waiter(self.next());
@@ -137,8 +146,8 @@ impl Region {
         self.askers.insert(waiter, Asker { shard, subjects, held, asking, call, attended });
     }
 
-    /// A caller does not wait any longer, and wants its answer now: what it claimed is admitted.
-    /// Says whether that is so; if not, its wait has ended already, and an [`Effect::Wake`] says
+    /// A caller does not wait any longer, and wants its answer now: what it claimed is admitted, or
+    /// as [`Granted::Unheard`] says. Returns whether that is so; if not, its wait has ended already, and an [`Effect::Wake`] says
     /// how. [`ask`](Self::ask) has an example of a wait.
     pub fn give_up(&mut self, table: &Table, waiter: Waiter, now: Now) -> bool {
         let at = At { table, now };
@@ -152,7 +161,7 @@ impl Region {
             self.askers.remove(&waiter);
         }
         // What is under way lands or fails by itself: only that says whether the region answers.
-        self.admit_unheard(at, asking);
+        self.admit_unheard(at, asking, flies);
         self.claims_ended(at, shard, (&subjects, &held), false);
         self.send_lines(at, shard);
         true
@@ -331,7 +340,7 @@ impl Region {
             match granted {
                 Granted::Yes => at.table.commit(asking),
                 Granted::No => at.table.release(asking),
-                Granted::Unheard => self.end_unasked(at, (&asker.subjects, asking)),
+                Granted::Unheard => self.end_unasked(at, (&asker.subjects, asking), lands),
             }
             self.claims_ended(at, asker.shard, (&asker.subjects, &asker.held), lands);
         }
@@ -341,23 +350,27 @@ impl Region {
         }
     }
 
-    /// No answer: what is claimed is admitted, and the region is not asked again for a moment.
-    fn end_unasked(&mut self, at: At<'_>, (subjects, asking): (&[Ticket], Asking)) {
+    /// No answer to what was `sent` or not: the region is not asked again for a moment.
+    fn end_unasked(&mut self, at: At<'_>, (subjects, asking): (&[Ticket], Asking), sent: bool) {
         for subject in subjects {
             if let Some(cells) = at.table.cells(*subject) {
                 cells.retry_no_sooner(at.ms().saturating_add(self.tuning.ask_retry_ms));
             }
         }
-        self.admit_unheard(at, asking);
+        self.admit_unheard(at, asking, sent);
     }
 
-    /// Nobody knows whether the store counts it: it is admitted, so that it is never less here.
-    fn admit_unheard(&mut self, at: At<'_>, asking: Asking) {
+    /// Nobody knows whether the store counts what was sent: it is charged, so that it is never less
+    /// here.
+    fn admit_unheard(&mut self, at: At<'_>, asking: Asking, sent: bool) {
         self.counts.asks_unheard += 1;
-        if planted::is(Planted::ForgetUnheard) {
+        let forgets = planted::is(Planted::OutageForgets) && asking.denies();
+        if planted::is(Planted::ForgetUnheard) || forgets {
             at.table.release(asking);
-        } else {
+        } else if sent {
             at.table.commit(asking);
+        } else {
+            at.table.end_unsent(asking);
         }
     }
 

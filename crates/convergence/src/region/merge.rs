@@ -16,6 +16,9 @@ impl Region {
         let Some(flight) = self.calls.remove(&id) else { return };
         let success = answered.is_ok();
         if let Some(state) = self.state(flight.shard) {
+            if matches!(flight.kind, Kind::Ask | Kind::Refresh) {
+                state.doubtful = !success;
+            }
             match flight.kind {
                 Kind::Ask => {
                     state.asks_in_flight = state.asks_in_flight.saturating_sub(1);

@@ -41,6 +41,8 @@ pub(super) struct ShardState {
     /// How many processes are present, if that was heard.
     pub(super) present: Option<u32>,
     pub(super) resend: Option<Resend>,
+    /// The last read or ask was not answered.
+    pub(super) doubtful: bool,
 }
 
 /// A subject with something to tell, or of which something is asked.
@@ -146,6 +148,7 @@ impl ShardState {
             components: 16,
             present: None,
             resend: None,
+            doubtful: false,
         }
     }
 }

@@ -16,7 +16,7 @@ mod again;
 mod ask;
 mod endings;
 mod lines;
-mod unrecorded;
+mod outage;
 
 const START_MS: u64 = 1_700_000_040_000;
 const WINDOW_MS: u64 = 60_000;

@@ -8,6 +8,7 @@ use crate::answer::{Answer, BatchAnswer, Source};
 use crate::asking::{Asked, Asking};
 use crate::key::Key;
 use crate::ledger::{Reason, Terms, Verdict};
+use crate::planted::{self, Planted};
 use crate::request::{Batch, Consistency, Request};
 use crate::time::Now;
 use crate::window::fits;
@@ -19,7 +20,7 @@ use super::{Decision, MOVES_MAX, Need, Spot, Table};
 pub enum AskedFor {
     /// The region granted it.
     Granted,
-    /// The region did not answer: it is admitted on what was known.
+    /// The region did not answer: it is admitted on what was known, unless it is to be denied then.
     Unheard,
 }
 
@@ -66,6 +67,9 @@ impl Table {
             self.counters.mine().count(|all| &all.ledgers_moved);
         }
         // Each time takes an eviction or a lost race at that very moment.
+        if self.denies_unasked(request) {
+            return Decision::Answered(self.deny_lost(request, now));
+        }
         Decision::Answered(self.decide_alone(key, request, now).into_degraded())
     }
 
@@ -87,6 +91,10 @@ impl Table {
         }
         if ledger.retry_at() > now.monotonic_ms() {
             // It did not answer a moment ago.
+            if self.denies_unasked(request) && !planted::is(Planted::OutageAdmits) {
+                let answer = self.deny_unasked(spot, request, &seen.look, now);
+                return Step::Done(Decision::Answered(answer));
+            }
             let verdict = ledger.claim(spot.era, terms, now);
             let answer = self.conclude(spot, request, verdict, now);
             return answer.map_or(Step::Again, |answer| {
@@ -95,7 +103,8 @@ impl Table {
         }
         match ledger.reserve(spot.era, terms, now) {
             Verdict::Held(claim, _) => {
-                match Asked::new(ledger, spot.ticket(), (claim, terms), true) {
+                let denies = self.denies_unasked(request);
+                match Asked::new(ledger, spot.ticket(), (claim, terms), (true, denies)) {
                     Some(item) => Step::Done(Decision::Ask(Asking { items: vec![item] })),
                     None => {
                         ledger.release(claim);
@@ -144,6 +153,12 @@ impl Table {
         }
     }
 
+    /// Ends what is claimed and the region was never asked for: it is admitted, as what was known
+    /// said; or given back, if it was to be [denied](Asking::denies). [`Asking`] has an example.
+    pub fn end_unsent(&self, asking: Asking) {
+        if asking.denies() { self.release(asking) } else { self.commit(asking) }
+    }
+
     fn spot_of(&self, item: &Asked) -> Option<Spot<'_>> {
         let subject = item.cell.subject;
         let spot = self.shards.get(usize::from(subject.shard))?.spot(subject.ledger)?;
@@ -151,8 +166,11 @@ impl Table {
     }
 
     /// The answer to a request whose [`Asking`], which has an example, was
-    /// [committed](Self::commit).
+    /// [committed](Self::commit); or that was not granted, and is denied for it.
     pub fn answer_asked(&self, request: &Request<'_>, asked: AskedFor, now: Now) -> Answer {
+        if asked == AskedFor::Unheard && self.denies_unasked(request) {
+            return self.deny_unheard(request, now);
+        }
         self.counters.mine().count(|all| match asked {
             AskedFor::Granted => &all.admitted_granted,
             AskedFor::Unheard => &all.admitted_local,
@@ -161,8 +179,8 @@ impl Table {
     }
 
     /// The answer to a batch whose [`Asking`], which has an example, was
-    /// [committed](Self::commit). `asks` says which items the region had to grant; the others were
-    /// only held with them.
+    /// [committed](Self::commit); or that was not granted, and is denied for it. `asks` says which
+    /// items the region had to grant; the others were only held with them.
     pub fn answer_all_asked(
         &self,
         batch: &Batch<'_>,
@@ -170,6 +188,10 @@ impl Table {
         now: Now,
     ) -> BatchAnswer {
         let requests = batch.requests();
+        let denies = |(request, asks): (&Request<'_>, &bool)| *asks && self.denies_unasked(request);
+        if asked == AskedFor::Unheard && requests.iter().zip(asks).any(denies) {
+            return self.deny_all_unheard(requests, asks, now);
+        }
         let granted =
             asks.iter().filter(|asks| **asks && asked == AskedFor::Granted).count() as u64;
         let counters = self.counters.mine();

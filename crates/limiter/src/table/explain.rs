@@ -4,10 +4,11 @@
 use crate::answer::{Answer, Denial};
 use crate::key::{Digest, Key};
 use crate::ledger::{Held, Peek, Reason, Terms, credit_of, would_ask};
-use crate::request::{Consistency, Request, Subject, Window};
+use crate::request::{Consistency, Outage, Request, Subject, Window};
 use crate::time::Now;
 use crate::window::{fits, weigh};
 
+use super::outage::wait_ms;
 use super::{MOVES_MAX, Spot, Table};
 
 /// What a cell holds, as far as this process knows. [`Table::inspect`] has an example.
@@ -229,10 +230,13 @@ pub struct Explanation {
     pub answer: Answer,
     /// Why the region would be asked before that is said.
     pub asks: Option<Reason>,
-    /// The region should be asked, but did not answer a moment ago: it is decided without it.
+    /// The region should be asked, but did not answer a moment ago: it is decided without it, or
+    /// denied for that.
     pub asked_in_vain: bool,
     /// What the request wants an admission to be worth.
     pub consistency: Consistency,
+    /// What becomes of it when the region cannot be asked.
+    pub outage: Outage,
     /// What it is lent, if that matters: it is bounded, and there is somebody to ask.
     pub credit: Option<Credit>,
 }
@@ -319,7 +323,11 @@ impl Table {
         let waits = credit.filter(|_| answer.denial() == Some(Denial::Reserved));
         let asks = needs.or(short.map(|_| Reason::Credit)).or(waits.map(|_| Reason::Reserved));
         let asked_in_vain = fit && asks.is_some() && peek.retry_at > now.monotonic_ms();
-        let answer = if asked_in_vain { answer.into_degraded() } else { answer };
+        let answer = match asked_in_vain {
+            true if self.denies_unasked(request) => answer.into_outage(wait_ms(peek.retry_at, now)),
+            true => answer.into_degraded(),
+            false => answer,
+        };
         let age_ms = subject.age_ms.unwrap_or(0);
         let elapsed_ms = look.place.elapsed_ms;
         Explanation {
@@ -333,6 +341,7 @@ impl Table {
             asks,
             asked_in_vain,
             consistency: request.consistency,
+            outage: request.outage,
             credit,
         }
     }

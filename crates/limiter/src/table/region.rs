@@ -29,6 +29,8 @@ pub(crate) struct Regional {
     /// [`Ledger::asks_replay`](crate::ledger::Ledger::asks_replay).
     noted: Mutex<Vec<Ticket>>,
     globe: GlobeMark,
+    /// Requests that were denied because the region could not be asked.
+    pub(super) denied_outage: AtomicU64,
 }
 
 /// When other regions were heard of, and whom that concerns.
@@ -55,7 +57,13 @@ impl Regional {
     pub(crate) fn new(freshness: Freshness, wake: Wake, alone: bool) -> Self {
         let window_min_ms = AtomicU64::new(u64::MAX);
         let globe = GlobeMark { window_min_ms, heard_ms: AtomicU64::new(0) };
-        Self { freshness, alone, wake, noted: Mutex::new(Vec::new()), globe }
+        let (noted, denied_outage) = (Mutex::new(Vec::new()), AtomicU64::new(0));
+        Self { freshness, alone, wake, noted, globe, denied_outage }
+    }
+
+    pub(super) fn denied_outage(&self) -> u64 {
+        // ORDER: relaxed, for display only.
+        self.denied_outage.load(Ordering::Relaxed)
     }
 
     pub(crate) const fn globe(&self) -> &GlobeMark {
@@ -178,6 +186,9 @@ impl Table {
     /// The view is not fresh, the subject is new, or its ledger was retired meanwhile.
     #[cold]
     fn decide_or_refresh_anew(&self, key: &Key, request: &Request<'_>, now: Now) -> Decision {
+        if self.denies_unasked(request) {
+            return self.decide_heard(key, request, now);
+        }
         let found = self.shard(key).find(key);
         let Some(spot) = found.or_else(|| self.seat(key, &request.subject, &[], now)) else {
             return Decision::Answered(self.refuse(request, now));
@@ -203,7 +214,11 @@ impl Table {
     /// [`Table::decide_or_refresh`](crate::Table::decide_or_refresh) has an example.
     pub fn decide_refreshed(&self, request: &Request<'_>, heard: bool, now: Now) -> Answer {
         let key = Key::of(&request.subject, &self.seed);
-        let Some(spot) = self.shard(&key).find_surely(&key) else {
+        let found = self.shard(&key).find_surely(&key);
+        if self.denies_unasked(request) {
+            return self.decide_heard_last(found, request, heard, now);
+        }
+        let Some(spot) = found else {
             // It was dropped meanwhile, and with it what was heard.
             return self.decide_anew(&key, request, now).into_degraded();
         };
@@ -232,7 +247,7 @@ impl Table {
     /// ```
     pub fn decide_all_or_refresh(&self, batch: &Batch<'_>, now: Now) -> BatchDecision {
         let (mut answer, mut needs) = (BatchAnswer::default(), Needs::default());
-        if batch::decide(self, batch.requests(), now, Some(&mut needs), &mut answer) {
+        if batch::decide(self, batch.requests(), (now, None), Some(&mut needs), &mut answer) {
             return BatchDecision::Answered(answer);
         }
         match needs.asking {
@@ -250,7 +265,7 @@ impl Table {
         now: Now,
     ) -> BatchAnswer {
         let mut answer = BatchAnswer::default();
-        batch::decide(self, batch.requests(), now, None, &mut answer);
+        batch::decide(self, batch.requests(), (now, Some(unheard)), None, &mut answer);
         for (item, request) in answer.items.iter_mut().zip(batch.requests()) {
             let key = Key::of(&request.subject, &self.seed);
             let spot = self.shard(&key).find_surely(&key);

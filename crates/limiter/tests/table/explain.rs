@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use tidegate_limiter::{
     Answer, AskedFor, Asking, Batch, Consistency, Decision, Denial, Digest, FleetSecret, Freshness,
-    Need, Now, Options, Reason, Request, SavedSubject, SavedSubjects, Seed, Table, Ticket, Walk,
+    Need, Now, Options, Outage, Reason, Request, SavedSubject, SavedSubjects, Seed, Table, Ticket,
+    Walk,
 };
 
 use crate::support::{START_MS, now, request, subject, table};
@@ -42,12 +43,13 @@ struct Ask {
     limit: u64,
     cost: u64,
     consistency: Consistency,
+    outage: Outage,
 }
 
 impl Ask {
     fn request(&self) -> Request<'static> {
         let request = request(NAMES[self.name], self.limit, WINDOWS_MS[self.window], self.cost);
-        request.with_consistency(self.consistency)
+        request.with_consistency(self.consistency).with_outage(self.outage)
     }
 
     fn bounded(&self) -> Request<'static> {
@@ -67,8 +69,17 @@ fn any_ask() -> impl Strategy<Value = Ask> {
     // Of 100, three processes lend four each: less than one cost may be.
     let limit = prop_oneof![0..=12_u64, Just(100), Just(1_000)];
     let consistency = prop_oneof![Just(Consistency::Fast), Just(Consistency::Bounded)];
-    (0..NAMES.len(), 0..WINDOWS_MS.len(), limit, 0..=6_u64, consistency).prop_map(
-        |(name, window, limit, cost, consistency)| Ask { name, window, limit, cost, consistency },
+    let outage = prop_oneof![Just(Outage::Local), Just(Outage::Deny)];
+    let rules = (consistency, outage);
+    (0..NAMES.len(), 0..WINDOWS_MS.len(), limit, 0..=6_u64, rules).prop_map(
+        |(name, window, limit, cost, (consistency, outage))| Ask {
+            name,
+            window,
+            limit,
+            cost,
+            consistency,
+            outage,
+        },
     )
 }
 
@@ -126,6 +137,10 @@ fn agree(table: &Table, regional: bool, request: &Request<'_>, now: Now) {
         Decision::Refresh(Need { reason, .. }) => {
             assert_eq!((why.asks, why.asked_in_vain), (Some(reason), false));
             let answer = table.decide_refreshed(request, false, now);
+            if request.outage() == Outage::Deny && reason != Reason::Reserved {
+                assert_eq!(answer.denial(), Some(Denial::Outage), "{why:?}");
+                return;
+            }
             assert_eq!((answer.degraded(), answer.admitted()), (true, reason != Reason::Reserved));
             assert_eq!(without_source(why.answer), without_source(answer));
         }

@@ -12,6 +12,7 @@ mod contract;
 mod explain;
 mod memory;
 mod model;
+mod outage;
 mod restore;
 mod support;
 mod threads;

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 
 use super::{BuildError, Builder, Limiter};
 use crate::clock::Clock;
-use crate::region::{Abroad, Conversation, Drained, Heard, RegionView, draw_incarnation};
+use crate::region::{Abroad, Conversation, Drained, Heard, Patience, RegionView, draw_incarnation};
 
 /// How many regions there are at most, unless it is said.
 const REGIONS_MAX: u16 = 10;
@@ -151,6 +151,9 @@ impl Limiter {
     /// A request of [`Consistency::Bounded`](crate::Consistency::Bounded) waits whenever more than
     /// a small share of the room would be admitted unrecorded: the region grants it then.
     ///
+    /// A request of [`Outage::Deny`](crate::Outage::Deny) is denied where the region should have
+    /// been asked and does not answer.
+    ///
     /// ```
     /// use tidegate::{Cost, Limit, Limiter, MemoryStore, Part, Request, Subject, Window};
     ///
@@ -191,18 +194,32 @@ impl Limiter {
                 Decision::Refresh(need) => region.refresh(&[need], &mut patience).await,
                 Decision::Ask(asking) => region.ask(asking, &mut patience).await,
             };
-            match heard {
+            match self.read_first(region, heard, &mut patience).await {
                 Heard::But(unheard) => {
                     return self.table.decide_refreshed(request, unheard.is_empty(), now);
                 }
                 Heard::Granted => return self.table.answer_asked(request, AskedFor::Granted, now),
                 Heard::Unheard => return self.table.answer_asked(request, AskedFor::Unheard, now),
-                Heard::LookAgain | Heard::Apart(_) => {
+                Heard::LookAgain | Heard::Apart(_) | Heard::ReadFirst(_) => {
                     undecided = self.table.decide_or_refresh(request, now);
                 }
             }
         }
         self.decide_unheard(undecided, request, now)
+    }
+
+    /// Reads what has to be read before it is asked for: whoever hears of it looks again.
+    async fn read_first(
+        &self,
+        region: &Conversation,
+        heard: Heard,
+        patience: &mut Patience,
+    ) -> Heard {
+        let Heard::ReadFirst(needs) = heard else { return heard };
+        match region.refresh(&needs, patience).await {
+            Heard::But(unheard) if unheard.is_empty() => Heard::LookAgain,
+            heard => heard,
+        }
     }
 
     /// Looked so often that it is decided on what is known.
@@ -211,7 +228,7 @@ impl Limiter {
             Decision::Answered(answer) => answer,
             Decision::Refresh(_) => self.table.decide_refreshed(request, false, now),
             Decision::Ask(asking) => {
-                self.table.commit(asking);
+                self.table.end_unsent(asking);
                 self.table.answer_asked(request, AskedFor::Unheard, now)
             }
         }
@@ -268,7 +285,7 @@ impl Limiter {
                 // Nobody can grant all of it: it is decided on what is read.
                 heard = region.refresh(&needs, &mut patience).await;
             }
-            match heard {
+            match self.read_first(region, heard, &mut patience).await {
                 Heard::But(unheard) => {
                     return self.table.decide_all_refreshed(batch, &unheard, now);
                 }
@@ -278,7 +295,7 @@ impl Limiter {
                 Heard::Unheard => {
                     return self.table.answer_all_asked(batch, (AskedFor::Unheard, &asks), now);
                 }
-                Heard::LookAgain | Heard::Apart(_) => {
+                Heard::LookAgain | Heard::Apart(_) | Heard::ReadFirst(_) => {
                     undecided = self.table.decide_all_or_refresh(batch, now);
                 }
             }
@@ -300,7 +317,7 @@ impl Limiter {
             }
             BatchDecision::Ask(asking) => {
                 let asks = asking.asks();
-                self.table.commit(asking);
+                self.table.end_unsent(asking);
                 self.table.answer_all_asked(batch, (AskedFor::Unheard, &asks), now)
             }
         }

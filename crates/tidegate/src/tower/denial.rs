@@ -4,7 +4,7 @@ use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 
 use super::Rule;
-use crate::{Answer, RequestError};
+use crate::{Answer, Denial, RequestError};
 
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
@@ -19,9 +19,15 @@ pub(super) fn too_many<B: From<String>>(answer: &Answer, rule: &Rule) -> Respons
         }
         _ => ("This request does not fit under it at any time.".to_owned(), String::new()),
     };
-    let detail =
-        format!("The limit is {limit} in {}. {advice}", seconds(rule.window().as_millis()));
-    let more = format!(",\"limit\":{limit},\"remaining\":{remaining}{retry}");
+    let window = seconds(rule.window().as_millis());
+    let (detail, reason) = match answer.denial() {
+        Some(Denial::Outage) => (
+            format!("Whether the limit of {limit} in {window} has room is not known now. {advice}"),
+            ",\"reason\":\"outage\"",
+        ),
+        _ => (format!("The limit is {limit} in {window}. {advice}"), ""),
+    };
+    let more = format!(",\"limit\":{limit},\"remaining\":{remaining}{retry}{reason}");
     let mut response = problem(StatusCode::TOO_MANY_REQUESTS, &detail, &more);
     if let Some(wait_s) = wait_s {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait_s));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::{Consistency, Cost, Limit, Part, Request, RequestError, Subject, Window};
+use crate::{Consistency, Cost, Limit, Outage, Part, Request, RequestError, Subject, Window};
 
 /// The workspace of rules that name none.
 const WORKSPACE: &str = "default";
@@ -35,6 +35,7 @@ pub struct Rule {
     window: Window,
     cost: Cost,
     consistency: Consistency,
+    outage: Outage,
 }
 
 /// What is wrong with a rule: see [`Rule::with_cost`].
@@ -72,6 +73,7 @@ impl Rule {
             window: Window::from_millis(window_ms).map_err(RuleError::Window)?,
             cost: Cost::ONE,
             consistency: Consistency::default(),
+            outage: Outage::default(),
         })
     }
 
@@ -113,6 +115,24 @@ impl Rule {
         self
     }
 
+    /// What becomes of a request when the region should be asked and cannot be: by default it is
+    /// decided on what is known. Where an admission too many is worse than none, it is denied.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidegate::{Outage, tower::Rule};
+    ///
+    /// let logins = Rule::new("logins", 5, Duration::from_secs(60))?;
+    /// let logins = logins.with_outage(Outage::Deny);
+    /// # let _ = logins;
+    /// # Ok::<(), tidegate::tower::RuleError>(())
+    /// ```
+    #[must_use]
+    pub const fn with_outage(mut self, outage: Outage) -> Self {
+        self.outage = outage;
+        self
+    }
+
     /// Counts in this workspace instead of in `default`: for several customers that must not share
     /// anything, memory included.
     ///
@@ -132,7 +152,7 @@ impl Rule {
         let (workspace, namespace) = (Part::new(&self.workspace)?, Part::new(&self.namespace)?);
         let subject = Subject::new(workspace, namespace, Part::new(identifier)?, self.window);
         let request = Request::new(subject, self.limit, self.cost);
-        Ok(request.with_consistency(self.consistency))
+        Ok(request.with_consistency(self.consistency).with_outage(self.outage))
     }
 
     pub(super) const fn window(&self) -> Window {
