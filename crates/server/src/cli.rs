@@ -50,7 +50,7 @@ use std::net::SocketAddr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
-use tidegate::Consistency;
+use tidegate::{Consistency, Outage};
 
 mod bench;
 mod client;
@@ -71,7 +71,8 @@ pub use client::{
 pub use control::{
     AuditArgs, ConsistencyArg, ControlArgs, DatabaseArgs, InWorkspace, KeyArgs, KeyCommand,
     KeyCreateArgs, KeyListArgs, MigrateArgs, ModeArg, NamespaceArgs, NamespaceCommand,
-    NamespaceSetArgs, RequestsPerMinute, WorkspaceArgs, WorkspaceCommand, WorkspaceSetArgs,
+    NamespaceSetArgs, OutageArg, RequestsPerMinute, WorkspaceArgs, WorkspaceCommand,
+    WorkspaceSetArgs,
 };
 pub use globe::{GcArgs, GlobeCommand, GlobeUrl, RegionsArgs, ShowArgs};
 pub use log::{LogArgs, LogFormat, LogLevel};
@@ -98,6 +99,9 @@ const FLEET_SECRET_VARIABLE: &str = "TIDEGATE_FLEET_SECRET";
 const CONSISTENCY_VARIABLE: &str = "TIDEGATE_CONSISTENCY";
 /// What they get if nobody says anything: a limit that means what it says. See ADR 15.
 const CONSISTENCY_DEFAULT: Consistency = Consistency::Bounded;
+
+/// The same for what becomes of requests when the region cannot be asked.
+const OUTAGE_VARIABLE: &str = "TIDEGATE_OUTAGE";
 
 /// What the help begins with.
 const ABOUT: &str = "A rate limiter that decides in memory, exactly and at once";
@@ -262,6 +266,21 @@ pub struct ServeArgs {
     )]
     pub consistency: Consistency,
 
+    /// What becomes of requests when the region should be asked and cannot be, in namespaces that
+    /// do not say it themselves.
+    ///
+    /// It matters to processes that share a Redis. `local` decides on what this process knows:
+    /// rather too much than nothing. `deny` denies what it would have had to ask Redis for: rather
+    /// nothing than too much. `tidegate namespace set --outage` says it of one namespace.
+    #[arg(
+        long,
+        value_name = "OUTAGE",
+        env = OUTAGE_VARIABLE,
+        default_value = Outage::Local.as_str(),
+        value_parser = outage()
+    )]
+    pub outage: Outage,
+
     /// How connections are taken in and ended.
     #[command(flatten)]
     pub transport: TransportArgs,
@@ -315,6 +334,12 @@ fn consistency() -> impl TypedValueParser<Value = Consistency> {
     let (fast, bounded) = (Consistency::Fast.as_str(), Consistency::Bounded.as_str());
     PossibleValuesParser::new([fast, bounded])
         .map(move |text| if text == bounded { Consistency::Bounded } else { Consistency::Fast })
+}
+
+fn outage() -> impl TypedValueParser<Value = Outage> {
+    let (local, deny) = (Outage::Local.as_str(), Outage::Deny.as_str());
+    PossibleValuesParser::new([local, deny])
+        .map(move |text| if text == deny { Outage::Deny } else { Outage::Local })
 }
 
 fn hexadecimal(text: &str) -> Option<[u8; 32]> {

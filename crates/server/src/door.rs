@@ -20,7 +20,7 @@ use bytes::Bytes;
 use hyper::Request;
 use hyper::body::Body;
 use hyper::http::request::Parts;
-use tidegate::{Consistency, Limiter};
+use tidegate::{Consistency, Limiter, Outage};
 
 use crate::auth::Caller;
 use crate::body::{Bodies, Sender};
@@ -52,7 +52,7 @@ pub struct Door {
     idempotency: Idempotency,
     request_ids: RequestIds,
     /// Of namespaces that do not say it.
-    consistency: Consistency,
+    defaults: Defaults,
     bodies: Bodies,
     /// What calls that no client can end may hold, in KiB: all of it is back when they have ended.
     apart: Arc<Semaphore>,
@@ -117,6 +117,15 @@ impl Told {
     }
 }
 
+/// What holds for namespaces that do not say it themselves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Defaults {
+    /// What their admissions are worth.
+    pub(crate) consistency: Consistency,
+    /// What becomes of their requests when the region cannot be asked.
+    pub(crate) outage: Outage,
+}
+
 impl Door {
     /// A door to `limiter` for those whom `control` knows.
     #[must_use]
@@ -125,7 +134,7 @@ impl Door {
         control: Arc<Control>,
         idempotency: Idempotency,
         request_ids: RequestIds,
-        consistency: Consistency,
+        defaults: Defaults,
     ) -> Self {
         let in_region = limiter.region_counts().is_some();
         let (bodies, noted) = (Bodies::new(), Noted::new());
@@ -136,7 +145,7 @@ impl Door {
             control,
             idempotency,
             request_ids,
-            consistency,
+            defaults,
             bodies,
             apart,
             noted,

@@ -88,6 +88,7 @@ impl Decided {
         let reason = match answer.denial() {
             Some(Denial::Reserved) => Some("reserved"),
             Some(Denial::Memory) => Some("memory"),
+            Some(Denial::Outage) => Some("outage"),
             _ => None,
         };
         let retry_after_ms = if answer.admitted() { None } else { answer.retry_after_ms() };

@@ -23,7 +23,7 @@ use crate::accept::{Connections, Entrance};
 use crate::cli::ServeArgs;
 use crate::control::Control;
 use crate::counts_file::CountsFile;
-use crate::door::Door;
+use crate::door::{Defaults, Door};
 use crate::globe::{Database, Globe, GlobeError, StartError};
 use crate::idempotency::Idempotency;
 use crate::metrics::{Metrics, count_panics};
@@ -425,8 +425,8 @@ fn door(args: &ServeArgs, shared: &Shared, made: Made) -> Result<Door, ServeErro
     }
     let request_ids = RequestIds::new(getrandom::u64().map_err(io::Error::other)?);
     let limiter = Arc::new(builder.build()?);
-    let door = Door::new(limiter, control, idempotency, request_ids, args.consistency);
-    Ok(door.counting_workspaces(args.transport.metrics_workspaces.map(usize::from)))
+    let defaults = Defaults { consistency: args.consistency, outage: args.outage };
+    Ok(Door::new(limiter, control, idempotency, request_ids, defaults))
 }
 
 /// Where the counts of a process on its own outlive it. With Redis, the region remembers.

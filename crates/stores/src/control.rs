@@ -33,7 +33,9 @@ use crate::global::session::Opener;
 use apply::Apply;
 pub use change::{Applied, Change, Changes, ControlError};
 pub use forget::Forgotten;
-pub use rows::{AuditRow, KeyRow, Mode, NamespaceRow, OverrideRow, WorkspaceRow, consistency_str};
+pub use rows::{
+    AuditRow, KeyRow, Mode, NamespaceRow, OverrideRow, WorkspaceRow, consistency_str, outage_str,
+};
 pub(crate) use statements::ControlStatements;
 #[cfg(feature = "mysql")]
 pub(crate) use statements::MYSQL;

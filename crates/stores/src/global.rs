@@ -32,6 +32,6 @@ pub use config::{MysqlConfig, MysqlConfigError};
 #[cfg(feature = "mysql")]
 pub use mysql::{GC_GRANTS, GRANTS, MIGRATE_GRANTS, MysqlStore};
 pub use regions::KnownRegion;
-pub use schema::SCHEMA_VERSION;
+pub use schema::{Migrated, SCHEMA_VERSION};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;

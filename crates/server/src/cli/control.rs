@@ -55,6 +55,9 @@ Examples:
   tidegate namespace set email --consistency bounded
       Holds the limit in a burst at several processes too: what is more than a small share of the
       room is granted by Redis first. `default` is what `tidegate serve --consistency` says.
+  tidegate namespace set email --outage deny
+      Admits nothing for which Redis should be asked and cannot be. `local` decides on what the
+      process knows, `default` is what `tidegate serve --outage` says.
   tidegate namespace delete email
   tidegate namespace restore email
       What was deleted keeps its name and its overrides, and can be restored.
@@ -239,7 +242,7 @@ pub struct NamespaceArgs {
 
 /// What a namespace does from now on. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
-#[group(required = true, multiple = true, args = ["mode", "consistency"])]
+#[group(required = true, multiple = true, args = ["mode", "consistency", "outage"])]
 pub struct NamespaceSetArgs {
     /// Which one.
     #[command(flatten)]
@@ -250,6 +253,21 @@ pub struct NamespaceSetArgs {
     /// What its admissions are worth.
     #[arg(long, value_name = "CONSISTENCY")]
     pub consistency: Option<ConsistencyArg>,
+    /// What becomes of its requests when the region should be asked and cannot be.
+    #[arg(long, value_name = "OUTAGE")]
+    pub outage: Option<OutageArg>,
+}
+
+/// What can become of a request when the region cannot be asked. The [module](crate::cli) has an
+/// example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OutageArg {
+    /// Decide on what the process knows: rather too much than nothing.
+    Local,
+    /// Deny it: rather nothing than too much.
+    Deny,
+    /// What the server says.
+    Default,
 }
 
 /// What the admissions of a namespace can be worth. The [module](crate::cli) has an example.

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use tidegate::{Consistency, Limit, Window};
+use tidegate::{Consistency, Limit, Outage, Window};
 use tidegate_stores::control::{Changes, KeyRow, Mode, NamespaceRow, OverrideRow, WorkspaceRow};
 
 use super::overrides::{Override, Overrides};
@@ -57,6 +57,9 @@ pub(crate) struct Namespace {
     pub(crate) mode: Mode,
     /// What its admissions are worth; `None` for what this server says.
     pub(crate) consistency: Option<Consistency>,
+    /// What becomes of its requests when the region cannot be asked; `None` for what this server
+    /// says.
+    pub(crate) outage: Option<Outage>,
     pub(crate) deleted: bool,
     pub(crate) overrides: Overrides,
 }
@@ -65,8 +68,8 @@ impl Namespace {
     /// One that could not be entered: it limits like any other, and has no overrides.
     pub(crate) fn unlisted(name: &str) -> Self {
         let (id, name, overrides) = (String::new(), name.to_owned(), Overrides::default());
-        let (mode, consistency) = (Mode::Enforce, None);
-        Self { id, name, mode, consistency, deleted: false, overrides }
+        let (mode, consistency, outage) = (Mode::Enforce, None, None);
+        Self { id, name, mode, consistency, outage, deleted: false, overrides }
     }
 
     /// Whether it is in the store.
@@ -247,8 +250,8 @@ impl Workspace {
 fn listed(row: NamespaceRow) -> Namespace {
     let deleted = row.deleted_ms.is_some();
     let overrides = Overrides::default();
-    let NamespaceRow { id, name, mode, consistency, .. } = row;
-    Namespace { id, name, mode, consistency, deleted, overrides }
+    let NamespaceRow { id, name, mode, consistency, outage, .. } = row;
+    Namespace { id, name, mode, consistency, outage, deleted, overrides }
 }
 
 fn bare(known: &Namespace) -> Namespace {
@@ -257,6 +260,7 @@ fn bare(known: &Namespace) -> Namespace {
         name: known.name.clone(),
         mode: known.mode,
         consistency: known.consistency,
+        outage: known.outage,
         deleted: known.deleted,
         overrides: Overrides::default(),
     }

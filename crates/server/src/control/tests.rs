@@ -63,7 +63,7 @@ async fn a_change_acts_at_once_here_and_after_a_look_elsewhere() {
     assert_eq!((found(&here), found(&there)), (None, Some(7)));
     there.look().await.unwrap();
     assert_eq!(found(&there), None);
-    let off = Change::SetNamespace { id, mode: Some(Mode::Off), consistency: None };
+    let off = Change::SetNamespace { id, mode: Some(Mode::Off), consistency: None, outage: None };
     here.change(&off, "key_1").await.unwrap();
     assert_eq!(namespace(&here, "email").unwrap().mode, Mode::Off);
 }

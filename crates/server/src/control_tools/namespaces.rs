@@ -1,10 +1,13 @@
 //! `tidegate namespace`.
 
-use tidegate::Consistency;
+use tidegate::{Consistency, Outage};
 use tidegate_stores::control::{Change, Mode, NamespaceRow};
 
 use super::{Control, ControlToolError, Done, Making, missing, run, show, workspace_id};
-use crate::cli::{ConsistencyArg, InWorkspace, ModeArg, NamespaceArgs, NamespaceCommand};
+use crate::cli::{
+    ConsistencyArg, InWorkspace, ModeArg, NamespaceArgs, NamespaceCommand, NamespaceSetArgs,
+    OutageArg,
+};
 
 /// `tidegate namespace`: lists namespaces and says what they do. The [module](super) has an
 /// example.
@@ -15,19 +18,7 @@ pub fn namespace(command: &NamespaceCommand) -> Done {
     run(async {
         match command {
             NamespaceCommand::List(args) => list(args).await,
-            NamespaceCommand::Set(args) => {
-                let mode = args.mode.map(|mode| match mode {
-                    ModeArg::Enforce => Mode::Enforce,
-                    ModeArg::Shadow => Mode::Shadow,
-                    ModeArg::Off => Mode::Off,
-                });
-                let consistency = args.consistency.map(|said| match said {
-                    ConsistencyArg::Fast => Some(Consistency::Fast),
-                    ConsistencyArg::Bounded => Some(Consistency::Bounded),
-                    ConsistencyArg::Default => None,
-                });
-                change(&args.which, |id| Change::SetNamespace { id, mode, consistency }).await
-            }
+            NamespaceCommand::Set(args) => change(&args.which, |id| set(args, id)).await,
             NamespaceCommand::Delete(args) => {
                 change(args, |id| Change::DeleteNamespace { id }).await
             }
@@ -36,6 +27,26 @@ pub fn namespace(command: &NamespaceCommand) -> Done {
             }
         }
     })
+}
+
+/// What was said of a namespace.
+fn set(args: &NamespaceSetArgs, id: String) -> Change {
+    let mode = args.mode.map(|mode| match mode {
+        ModeArg::Enforce => Mode::Enforce,
+        ModeArg::Shadow => Mode::Shadow,
+        ModeArg::Off => Mode::Off,
+    });
+    let consistency = args.consistency.map(|said| match said {
+        ConsistencyArg::Fast => Some(Consistency::Fast),
+        ConsistencyArg::Bounded => Some(Consistency::Bounded),
+        ConsistencyArg::Default => None,
+    });
+    let outage = args.outage.map(|said| match said {
+        OutageArg::Local => Some(Outage::Local),
+        OutageArg::Deny => Some(Outage::Deny),
+        OutageArg::Default => None,
+    });
+    Change::SetNamespace { id, mode, consistency, outage }
 }
 
 /// The namespaces of the workspace that was said, by name.

@@ -3,7 +3,9 @@
 use std::fmt;
 
 use serde::Serialize;
-use tidegate_stores::control::{AuditRow, KeyRow, NamespaceRow, WorkspaceRow, consistency_str};
+use tidegate_stores::control::{
+    AuditRow, KeyRow, NamespaceRow, WorkspaceRow, consistency_str, outage_str,
+};
 
 use crate::cli::Output;
 use crate::cli::output::{say, say_json};
@@ -95,6 +97,7 @@ struct Namespace<'a> {
     name: &'a str,
     mode: &'a str,
     consistency: &'a str,
+    outage: &'a str,
     created_at: u64,
     deleted_at: Option<u64>,
 }
@@ -107,6 +110,7 @@ impl<'a> Namespace<'a> {
             name: &row.name,
             mode: row.mode.as_str(),
             consistency: consistency_str(row.consistency),
+            outage: outage_str(row.outage),
             created_at: row.created_ms,
             deleted_at: row.deleted_ms,
         }
@@ -118,13 +122,15 @@ pub(super) fn namespaces(output: Output, rows: &[NamespaceRow]) {
     if output == Output::Json {
         return say_json(&rows.iter().map(Namespace::new).collect::<Vec<_>>());
     }
-    let mut table = Table::new(["id", "mode", "consistency", "created", "deleted", "name"]);
+    let mut table =
+        Table::new(["id", "mode", "consistency", "outage", "created", "deleted", "name"]);
     for row in rows {
         let deleted = row.deleted_ms.map_or_else(String::new, |ms| Utc(ms).to_string());
         let (mode, created) = (row.mode.as_str().to_owned(), Utc(row.created_ms).to_string());
         let (consistency, name) =
             (consistency_str(row.consistency).to_owned(), Safe(&row.name).to_string());
-        table.add([row.id.clone(), mode, consistency, created, deleted, name]);
+        let outage = outage_str(row.outage).to_owned();
+        table.add([row.id.clone(), mode, consistency, outage, created, deleted, name]);
     }
     say(&table);
 }

@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tidegate::{
-    Answer, Batch, BatchAnswer, Consistency, Cost, Limit, Part, Request, Subject, Window,
+    Answer, Batch, BatchAnswer, Consistency, Cost, Limit, Outage, Part, Request, Subject, Window,
 };
 use tidegate_stores::control::Mode;
 
-use super::{Call, Door};
+use super::{Call, Defaults, Door};
 use crate::auth::Caller;
 use crate::control::overrides::Override;
 use crate::control::permission::Action;
@@ -148,8 +148,8 @@ impl Door {
     ///
     /// # Cancel safety
     /// Once something is spent nothing is waited for: the region was asked about what is only
-    /// tried before. The exception is what is only tried in a bounded namespace, which has to be
-    /// granted too: a client that leaves then has not spent that.
+    /// tried before. The exception is what is only tried in a namespace that is bounded, which has
+    /// to be granted too, or that denies in an outage: a client that leaves then has not spent that.
     async fn decide_all(
         &self,
         caller: &Caller,
@@ -181,7 +181,7 @@ impl Door {
         }
         let requests = tried.requests(caller, None)?;
         if let Ok(batch) = Batch::new(&requests) {
-            let answer = match tried.is_bounded() {
+            let answer = match tried.waits() {
                 true => self.limiter.check_all(&batch).await,
                 false => self.limiter.check_all_now(&batch),
             };
@@ -192,12 +192,16 @@ impl Door {
 
     /// What an item is measured by.
     pub(super) fn terms<'a>(&self, item: &Item<'a>, namespace: &'a Namespace) -> Terms<'a> {
-        Terms::of(item, namespace, self.consistency_of(namespace))
+        Terms::of(item, namespace, self.rules_of(namespace))
     }
 
-    /// What the admissions of a namespace are worth.
-    pub(super) fn consistency_of(&self, namespace: &Namespace) -> Consistency {
-        namespace.consistency.unwrap_or(self.consistency)
+    /// What the admissions of a namespace are worth, and what becomes of its requests when the
+    /// region cannot be asked.
+    pub(super) fn rules_of(&self, namespace: &Namespace) -> Defaults {
+        Defaults {
+            consistency: namespace.consistency.unwrap_or(self.defaults.consistency),
+            outage: namespace.outage.unwrap_or(self.defaults.outage),
+        }
     }
 
     /// What is only tried, and not even spent: `room` asked for nothing.
@@ -228,9 +232,11 @@ impl<'t, 'a> Chosen<'t, 'a> {
         Self(numbered.filter(|(_, terms)| terms.namespace.mode == mode).collect())
     }
 
-    /// Whether the region has to grant any of them.
-    fn is_bounded(&self) -> bool {
-        self.0.iter().any(|(_, terms)| terms.consistency == Consistency::Bounded)
+    /// Whether the region has to grant any of them, or to be heard of any.
+    fn waits(&self) -> bool {
+        self.0.iter().any(|(_, Terms { rules, .. })| {
+            rules.consistency == Consistency::Bounded || rules.outage == Outage::Deny
+        })
     }
 
     /// What the limiter is asked, for their own cost or for this one.
@@ -243,7 +249,7 @@ impl<'t, 'a> Chosen<'t, 'a> {
             let own = terms.request(caller)?;
             let cost = cost.unwrap_or(terms.cost);
             let request = Request::new(*own.subject(), own.limit(), cost);
-            Ok(request.with_consistency(own.consistency()))
+            Ok(request.with_consistency(own.consistency()).with_outage(own.outage()))
         };
         self.0.iter().map(request).collect()
     }
@@ -309,18 +315,18 @@ pub(super) struct Terms<'a> {
     limit: Limit,
     window: Window,
     cost: Cost,
-    consistency: Consistency,
+    rules: Defaults,
 }
 
 impl<'a> Terms<'a> {
-    fn of(item: &Item<'a>, namespace: &'a Namespace, consistency: Consistency) -> Self {
+    fn of(item: &Item<'a>, namespace: &'a Namespace, rules: Defaults) -> Self {
         let applies = namespace.overrides.find(item.identifier.as_str()).map(|one| &**one);
         let (limit, window) = match applies {
             Some(one) => (one.limit, one.window),
             None => (item.limit, item.window),
         };
         let (identifier, cost) = (item.identifier, item.cost);
-        Self { namespace, applies, identifier, limit, window, cost, consistency }
+        Self { namespace, applies, identifier, limit, window, cost, rules }
     }
 
     /// What the limiter is asked. A namespace counts under its name, which it has even while it
@@ -329,7 +335,9 @@ impl<'a> Terms<'a> {
         let part = |text| Part::new(text).map_err(|_| Problem::namespace_not_found());
         let (workspace, namespace) = (part(&caller.workspace.id)?, part(&self.namespace.name)?);
         let subject = Subject::new(workspace, namespace, self.identifier, self.window);
-        Ok(Request::new(subject, self.limit, self.cost).with_consistency(self.consistency))
+        let request = Request::new(subject, self.limit, self.cost);
+        let Defaults { consistency, outage } = self.rules;
+        Ok(request.with_consistency(consistency).with_outage(outage))
     }
 
     /// The answer of a namespace that is switched off: nothing is counted.

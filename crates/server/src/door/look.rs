@@ -2,7 +2,7 @@
 
 mod said;
 
-use tidegate::{Credit, Explanation, Inspection, Part, Reason, Subject, Window};
+use tidegate::{Credit, Denial, Explanation, Inspection, Part, Reason, Subject, Window};
 use tidegate_stores::control::Mode;
 
 use super::{Call, Door};
@@ -29,7 +29,7 @@ impl Door {
         let explained = Explained {
             because: because(&seen, namespace, terms.applies),
             answer: Limited::of(&decided),
-            namespace: Named::of(namespace, self.consistency_of(namespace)),
+            namespace: Named::of(namespace, self.rules_of(namespace)),
             r#override: terms.applies.map(Overridden::of),
             terms: said::Terms::of(&seen),
             region: self.in_region.then(|| Asked::of(&seen)),
@@ -51,11 +51,11 @@ impl Door {
         let subject = Subject::new(workspace, name, target.identifier, window);
         let Inspection { here, globe, .. } = self.limiter.inspect(&subject);
         let applies = namespace.overrides.find(target.identifier.as_str());
-        let consistency = self.consistency_of(namespace);
+        let rules = self.rules_of(namespace);
         let inspected = Inspected {
-            namespace: Named::of(namespace, consistency),
+            namespace: Named::of(namespace, rules),
             r#override: applies.map(|one| Overridden::of(one)),
-            node: Node::of(&here, self.in_region, consistency),
+            node: Node::of(&here, self.in_region, rules.consistency),
             region: Region::of(self.limiter.ask_region(&subject).await),
             regions: globe.as_ref().map(|globe| Regions::of(globe, &here)),
         };
@@ -89,6 +89,9 @@ fn because(seen: &Explanation, namespace: &Namespace, applies: Option<&Override>
     }
     if !seen.answer.admitted() {
         match seen.answer.retry_after_ms() {
+            Some(ms) if seen.answer.denial() == Some(Denial::Outage) => {
+                said.push_str(&format!(", but the region cannot be asked; it is tried in {ms} ms"));
+            }
             Some(ms) => said.push_str(&format!("; it fits in {ms} ms")),
             None => said.push_str("; it never fits"),
         }

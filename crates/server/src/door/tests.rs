@@ -56,7 +56,7 @@ impl World {
             Arc::new(control),
             once(&clock),
             RequestIds::new(1),
-            Consistency::Fast,
+            Defaults::default(),
         ));
         Self { door, clock, store }
     }
@@ -117,7 +117,7 @@ pub(crate) fn door_for(key: &str) -> Arc<Door> {
     let limiter = Arc::new(Limiter::builder().seed([1; 32]).build().unwrap());
     let control = Arc::new(crate::control::tests::with_key(key));
     let once = once(&ManualClock::at_unix_ms(MINUTE_MS));
-    Arc::new(Door::new(limiter, control, once, RequestIds::new(1), Consistency::Fast))
+    Arc::new(Door::new(limiter, control, once, RequestIds::new(1), Defaults::default()))
 }
 
 async fn door() -> Arc<Door> {

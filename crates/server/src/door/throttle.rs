@@ -51,7 +51,9 @@ impl Door {
             None => Throttled::Free,
             Some(0) => Throttled::Closed,
             Some(limit) => match counted(&caller.workspace.id, limit) {
-                Ok(request) => self.throttle_by(&request.with_consistency(self.consistency)).await,
+                Ok(request) => {
+                    self.throttle_by(&request.with_consistency(self.defaults.consistency)).await
+                }
                 // No such workspace can be stored; should there be one, its calls are free.
                 Err(_) => Throttled::Free,
             },

@@ -9,6 +9,7 @@ use tidegate::sqlite::SqliteStore;
 use tidegate::{GlobalError, GlobalStore};
 use tidegate_convergence::{GlobalCall, GlobalReply};
 use tidegate_stores::control::ControlStore;
+use tidegate_stores::global::Migrated;
 
 use super::GlobeError;
 
@@ -70,7 +71,7 @@ impl Database {
         }
     }
 
-    pub(crate) async fn migrate(&self) -> Result<(), GlobalError> {
+    pub(crate) async fn migrate(&self) -> Result<Migrated, GlobalError> {
         match self {
             Self::Mysql { store, .. } => store.migrate().await,
             Self::Sqlite { store, .. } => store.migrate().await,

@@ -140,20 +140,24 @@ pub fn migrate(args: &MigrateArgs) -> Done {
 /// What became of the tables of a database.
 struct Migrated {
     database: String,
+    /// The version was another one.
     changed: bool,
+    /// What was added.
+    additions: Vec<&'static str>,
 }
 
 impl Migrated {
     async fn make(database: &Database) -> Result<Self, ToolError> {
-        let changed = database.check().await.is_err();
-        if changed {
-            database.migrate().await.map_err(|why| at(database, why))?;
+        let (mut changed, mut additions) = (false, Vec::new());
+        if database.check().await.is_err() {
+            let done = database.migrate().await.map_err(|why| at(database, why))?;
+            (changed, additions) = (done.found != done.version, done.additions);
         }
-        Ok(Self { database: database.to_string(), changed })
+        Ok(Self { database: database.to_string(), changed, additions })
     }
 
     fn say(&self) {
-        let Self { database, changed } = self;
+        let Self { database, changed, additions } = self;
         match changed {
             true => {
                 say(&format_args!("{database}: the tables are now of version {SCHEMA_VERSION}"))
@@ -164,11 +168,18 @@ impl Migrated {
                 ));
             }
         }
+        for addition in additions {
+            say(&format_args!("{database}: added `{addition}`, which older builds do without"));
+        }
     }
 
     fn json(&self) -> serde_json::Value {
-        let Self { database, changed } = self;
-        json!({"database": database, "version": SCHEMA_VERSION, "changed": changed})
+        let Self { database, changed, additions } = self;
+        let changed = *changed || !additions.is_empty();
+        json!({
+            "database": database, "version": SCHEMA_VERSION, "changed": changed,
+            "additions": additions,
+        })
     }
 }
 

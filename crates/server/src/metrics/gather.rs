@@ -47,6 +47,10 @@ fn decisions(counts: &Counts) -> Vec<Family> {
         .at(
             &[("verdict", "denied"), ("source", "local"), ("reason", "memory")],
             counts.denied_memory,
+        )
+        .at(
+            &[("verdict", "denied"), ("source", "local"), ("reason", "outage")],
+            counts.denied_outage,
         ),
         counter("tidegate_batches_total", "Batches decided.")
             .at(&[("verdict", "admitted")], counts.batches_admitted)

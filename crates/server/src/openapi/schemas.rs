@@ -195,17 +195,19 @@ fn verdict(name: &'static str, meaning: &str) -> Vec<Field> {
         optional(
             "retryAfterMs",
             count(
-                "On denials: how long to wait until this cost fits, if nothing else happens. \
-                 Absent if it never fits.",
+                "On denials: how long to wait until this cost fits, if nothing else happens; \
+                 with the reason `outage`, until the regional store is asked again. Absent if it \
+                 never fits.",
             ),
         ),
         optional(
             "reason",
             json!({
                 "type": "string",
-                "enum": ["memory", "reserved"],
+                "enum": ["memory", "outage", "reserved"],
                 "description": "On denials that are not the limit's: `reserved`, a batch in \
-                    flight holds the room; `memory`, the memory budget is exhausted.",
+                    flight holds the room; `memory`, the memory budget is exhausted; `outage`, \
+                    the regional store should have been asked and could not be.",
             }),
         ),
         optional(
@@ -244,6 +246,16 @@ fn verdict(name: &'static str, meaning: &str) -> Vec<Field> {
 /// Which rule admissions follow.
 fn consistency(description: &str) -> Value {
     json!({ "type": "string", "enum": ["fast", "bounded"], "description": description })
+}
+
+/// What becomes of requests when the region cannot be asked.
+fn outage() -> Value {
+    json!({
+        "type": "string",
+        "enum": ["local", "deny"],
+        "description": "What becomes of its requests when the regional store should be asked and \
+            cannot be.",
+    })
 }
 
 fn limited() -> Value {

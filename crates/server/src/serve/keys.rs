@@ -127,7 +127,7 @@ impl Opened {
     async fn begin(&self) -> Result<(), GlobalError> {
         let answers = async {
             match self.is_ours {
-                true => self.database.migrate().await?,
+                true => drop(self.database.migrate().await?),
                 false => self.database.check().await?,
             }
             add_workspace(&self.control).await

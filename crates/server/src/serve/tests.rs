@@ -28,6 +28,7 @@ fn args() -> ServeArgs {
         region: None,
         regions_max: 10,
         consistency: tidegate::Consistency::Fast,
+        outage: tidegate::Outage::Local,
         transport: transport(),
         log: LogArgs { log_format: None, log_level: LogLevel::Info },
     }

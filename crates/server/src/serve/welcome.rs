@@ -151,6 +151,7 @@ impl fmt::Display for Farewell<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = self.door.limiter().counts();
         let denied = counts.denied_local + counts.denied_reserved + counts.denied_memory;
+        let denied = denied + counts.denied_outage;
         let (refused, subjects) = (self.door.refused(), self.door.limiter().subjects());
         let admitted = counts.admitted_local + counts.admitted_granted;
         write!(f, "stopped: {admitted} admitted, {denied} denied, ")?;

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 use tidegate_convergence::GlobalError;
-use tidegate_limiter::Consistency;
+use tidegate_limiter::{Consistency, Outage};
 
 use super::rows::{KeyRow, Mode, NamespaceRow, OverrideRow, WorkspaceRow};
 use super::{ID_BYTES_MAX, NAME_BYTES_MAX, NAMESPACES_AT_ONCE_MAX, PERMISSIONS_BYTES_MAX};
@@ -111,6 +111,9 @@ pub enum Change {
         mode: Option<Mode>,
         /// What its admissions are worth from now on; `Some(None)` is what servers say.
         consistency: Option<Option<Consistency>>,
+        /// What becomes of its requests when the region cannot be asked, from now on; `Some(None)`
+        /// is what servers say.
+        outage: Option<Option<Outage>>,
     },
     /// Marks a namespace as deleted. Its overrides stay.
     DeleteNamespace {

@@ -1,6 +1,6 @@
 //! The rows, and how they are written down.
 
-use tidegate_limiter::Consistency;
+use tidegate_limiter::{Consistency, Outage};
 
 use super::change::Changes;
 use super::statements::{ControlStatements, Table};
@@ -107,6 +107,9 @@ pub struct NamespaceRow {
     pub mode: Mode,
     /// What its admissions are worth; `None` for what the server that decides them says.
     pub consistency: Option<Consistency>,
+    /// What becomes of its requests when the region cannot be asked; `None` for what the server
+    /// that decides them says.
+    pub outage: Option<Outage>,
     /// When it was made.
     pub created_ms: u64,
     /// When it was deleted.
@@ -205,6 +208,36 @@ pub const fn consistency_str(said: Option<Consistency>) -> &'static str {
     match said {
         None => "default",
         Some(consistency) => consistency.as_str(),
+    }
+}
+
+/// The number of what becomes of requests, in its column.
+const fn outage_number(outage: Outage) -> u64 {
+    match outage {
+        Outage::Deny => 1,
+        _ => 0,
+    }
+}
+
+/// A number that we do not know says nothing, as above.
+const fn outage_of(number: u64) -> Option<Outage> {
+    match number {
+        0 => Some(Outage::Local),
+        1 => Some(Outage::Deny),
+        _ => None,
+    }
+}
+
+/// The name of what a namespace says: `local`, `deny`, or `default` if it says nothing.
+///
+/// ```
+/// assert_eq!(tidegate_stores::control::outage_str(None), "default");
+/// ```
+#[must_use]
+pub const fn outage_str(said: Option<Outage>) -> &'static str {
+    match said {
+        None => "default",
+        Some(outage) => outage.as_str(),
     }
 }
 
@@ -326,15 +359,18 @@ impl Stored for NamespaceRow {
         let (mode, created) = (Value::Number(self.mode.number()), Value::Number(self.created_ms));
         let (consistency, deleted) =
             (if_any(self.consistency.map(number_of)), if_any(self.deleted_ms));
-        vec![text(&self.workspace), text(&self.name), mode, consistency, created, deleted]
+        let outage = if_any(self.outage.map(outage_number));
+        vec![text(&self.workspace), text(&self.name), mode, consistency, outage, created, deleted]
     }
 
     fn read(record: &mut Record) -> Result<(Self, u64), Trouble> {
         let (workspace, name, mode) = (record.text()?, record.text()?, Mode::of(record.number()?));
         let consistency = record.number_if_any()?.and_then(consistency_of);
+        let outage = record.number_if_any()?.and_then(outage_of);
         let (created_ms, deleted_ms) = (record.number()?, record.number_if_any()?);
         let (revision, id) = (record.number()?, record.text()?);
-        Ok((Self { id, workspace, name, mode, consistency, created_ms, deleted_ms }, revision))
+        let row = Self { id, workspace, name, mode, consistency, outage, created_ms, deleted_ms };
+        Ok((row, revision))
     }
 
     fn put(self, changes: &mut Changes) {

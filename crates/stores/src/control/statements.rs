@@ -138,6 +138,7 @@ macro_rules! control_statements {
                 "name",
                 "mode",
                 "consistency",
+                "outage",
                 "created_at",
                 "deleted_at"
             ),
@@ -193,16 +194,16 @@ impl ControlStatements {
             namespaces,
             overrides,
             namespaces_by_name: concat!(
-                "SELECT workspace, name, mode, consistency, created_at, deleted_at, revision, id \
-                 FROM tidegate_namespaces WHERE workspace = ? AND name IN (",
+                "SELECT workspace, name, mode, consistency, outage, created_at, deleted_at, \
+                 revision, id FROM tidegate_namespaces WHERE workspace = ? AND name IN (",
                 many!("?"),
                 ")"
             ),
             insert_namespaces: concat!(
                 "INSERT INTO tidegate_namespaces \
-                 (workspace, name, mode, consistency, created_at, deleted_at, revision, id) \
-                 VALUES ",
-                many!("(?, ?, ?, ?, ?, ?, ?, ?)")
+                 (workspace, name, mode, consistency, outage, created_at, deleted_at, \
+                 revision, id) VALUES ",
+                many!("(?, ?, ?, ?, ?, ?, ?, ?, ?)")
             ),
             override_by_pattern: select!(
                 "tidegate_overrides",

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidegate_limiter::Consistency;
+use tidegate_limiter::{Consistency, Outage};
 
 use super::apply::{Room, Stop, Transaction};
 use super::change::{Change, ControlError};
-use super::rows::{KeyRow, Mode, NamespaceRow, OverrideRow, WorkspaceRow, consistency_str};
+use super::rows::{
+    KeyRow, Mode, NamespaceRow, OverrideRow, WorkspaceRow, consistency_str, outage_str,
+};
 use super::statements::MANY;
 use super::{KEYS_MAX, NAMESPACES_MAX, OVERRIDES_MAX, WORKSPACES_MAX};
 use crate::global::session::{Session, Value};
@@ -39,8 +41,8 @@ impl Change {
             Self::SetKey { id, enabled } => set_key(to, id, *enabled).await,
             Self::RevokeKey { id } => revoke_key(to, id).await,
             Self::AddNamespaces { workspace, names } => add_namespaces(to, workspace, names).await,
-            Self::SetNamespace { id, mode, consistency } => {
-                set_namespace(to, id, *mode, *consistency).await
+            Self::SetNamespace { id, mode, consistency, outage } => {
+                set_namespace(to, id, *mode, (*consistency, *outage)).await
             }
             Self::DeleteNamespace { id } => mark_namespace(to, id, true).await,
             Self::RestoreNamespace { id } => mark_namespace(to, id, false).await,
@@ -172,6 +174,7 @@ async fn add_namespaces<S: Session>(
             name: name.clone(),
             mode: Mode::default(),
             consistency: None,
+            outage: None,
             created_ms: to.now_ms,
             deleted_ms: None,
         });
@@ -220,12 +223,13 @@ async fn set_namespace<S: Session>(
     to: &mut Transaction<'_, S>,
     id: &str,
     mode: Option<Mode>,
-    consistency: Option<Option<Consistency>>,
+    (consistency, outage): (Option<Option<Consistency>>, Option<Option<Outage>>),
 ) -> Made {
     let before = live_namespace(to, id).await?;
     let after = NamespaceRow {
         mode: mode.unwrap_or(before.mode),
         consistency: consistency.unwrap_or(before.consistency),
+        outage: outage.unwrap_or(before.outage),
         ..before.clone()
     };
     let (workspace, named) = (before.workspace.clone(), named_namespace(&before));
@@ -235,6 +239,10 @@ async fn set_namespace<S: Session>(
     if before.consistency != after.consistency {
         let said = consistency_str(after.consistency);
         to.note(&workspace, "namespace.set_consistency", format!("{named}: {said}"));
+    }
+    if before.outage != after.outage {
+        let said = outage_str(after.outage);
+        to.note(&workspace, "namespace.set_outage", format!("{named}: {said}"));
     }
     to.update(before, after).await.map(drop)
 }

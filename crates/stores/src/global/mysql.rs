@@ -13,8 +13,8 @@ use tidegate_convergence::{GlobalCall, GlobalCalling, GlobalError, GlobalStore};
 
 use super::config::{MysqlConfig, MysqlConfigError};
 use super::pool::Pool;
-use super::regions::{Clock, KnownRegion, Regions};
-use super::schema::{Check, Migrate};
+use super::regions::{KnownRegion, Regions};
+use super::schema::{Check, Migrate, Migrated};
 use super::session::{
     Field, Opener, Record, Session, Statements, Trouble, Value, Written, foreign,
 };
@@ -83,7 +83,8 @@ const LIMITS: [&str; 2] = [
 /// # tokio::runtime::Runtime::new()?.block_on(async {
 /// let store = MysqlStore::new(MysqlConfig::parse(&url)?)?;
 /// assert!(store.check().await.is_err(), "the tables are missing");
-/// store.migrate().await?;
+/// let done = store.migrate().await?;
+/// assert_eq!((done.found, done.additions), (0, vec!["tidegate_namespaces.outage"]));
 /// store.check().await?;
 /// let call = GlobalCall::Register { name: RegionName::new("eu")?, identity: 7 };
 /// let registered = GlobalReply::Registered { regions: 1 };
@@ -108,12 +109,12 @@ impl MysqlStore {
         Ok(Self { pool: Pool::new(Mysql::new(&config)) })
     }
 
-    /// Makes the tables, or brings them up to date. May be done again, and by several at once. The
-    /// [type](Self) has an example.
+    /// Makes the tables, or brings them up to date, and says what it did. May be done again, and by
+    /// several at once. The [type](Self) has an example.
     ///
     /// # Errors
     /// As any call; [`GlobalError::Schema`] when the tables are newer than this build.
-    pub async fn migrate(&self) -> Result<(), GlobalError> {
+    pub async fn migrate(&self) -> Result<Migrated, GlobalError> {
         self.pool.run(&Migrate).await
     }
 

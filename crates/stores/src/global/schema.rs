@@ -1,4 +1,10 @@
 //! Which tables there are.
+//!
+//! A *version* is what older builds cannot live with: they refuse tables of a newer one. An
+//! *addition* is what they need not know: a column that may be empty, or a new table. Nothing is
+//! written down of additions, because the tables say themselves what they have. So old and new
+//! builds work on the same tables, in any order, and an upgrade can be undone: a build demands its
+//! version and its own additions, and does not mind what others have added.
 
 use tidegate_convergence::GlobalError;
 
@@ -11,6 +17,31 @@ pub(crate) const VERSIONS: usize = 3;
 /// The version of the tables that this build works with. The `check` of a store compares it;
 /// `MysqlStore` has an example.
 pub const SCHEMA_VERSION: u64 = VERSIONS as u64;
+
+/// How many additions there have been since then.
+pub(crate) const ADDITIONS: usize = 1;
+
+/// What this build needs beside its version, and older ones of the same version do without. They
+/// must never write what it holds, nor read all columns of a table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Addition {
+    /// For who asks what was added.
+    pub(crate) name: &'static str,
+    /// () → whether it is there.
+    pub(crate) there: &'static str,
+    pub(crate) add: &'static str,
+}
+
+/// What a migration did. `MysqlStore` has an example.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Migrated {
+    /// The version that was found; 0 if there were no tables.
+    pub found: u64,
+    /// The version that there is now.
+    pub version: u64,
+    /// What was added to it: `table.column`.
+    pub additions: Vec<&'static str>,
+}
 
 /// What makes one version of the one before. It may be done twice, and at the same time as in
 /// another process.
@@ -35,9 +66,9 @@ pub(super) struct Migrate;
 pub(super) struct Check;
 
 impl Job for Migrate {
-    type Output = ();
+    type Output = Migrated;
 
-    async fn run<S: Session>(&self, session: &mut S) -> Result<(), Trouble> {
+    async fn run<S: Session>(&self, session: &mut S) -> Result<Migrated, Trouble> {
         let statements = S::STATEMENTS;
         session.write(statements.create_schema, &[]).await?;
         let found = version(session).await?;
@@ -50,7 +81,32 @@ impl Job for Migrate {
             migration.run(session).await?;
             session.write(statements.reached, &[Value::Number(number)]).await?;
         }
-        Ok(())
+        let mut additions = Vec::new();
+        for Addition { name, there, add } in statements.additions {
+            if add_unless(session, there, add).await? {
+                additions.push(name);
+            }
+        }
+        Ok(Migrated { found, version: SCHEMA_VERSION, additions })
+    }
+}
+
+/// Adds what may not be added twice, and says whether it did.
+async fn add_unless<S: Session>(
+    session: &mut S,
+    there: &'static str,
+    add: &'static str,
+) -> Result<bool, Trouble> {
+    if number(session, there).await? > 0 {
+        return Ok(false);
+    }
+    match session.write(add, &[]).await {
+        // Somebody else may have been quicker.
+        Err(why @ Trouble::Said(_)) => match number(session, there).await? {
+            0 => Err(why),
+            _ => Ok(false),
+        },
+        done => done.map(|_| true),
     }
 }
 
@@ -63,19 +119,7 @@ impl Migration {
                 }
                 Ok(())
             }
-            Self::Column { there, add } => {
-                if number(session, there).await? > 0 {
-                    return Ok(());
-                }
-                match session.write(add, &[]).await {
-                    // Somebody else may have been quicker.
-                    Err(why @ Trouble::Said(_)) => match number(session, there).await? {
-                        0 => Err(why),
-                        _ => Ok(()),
-                    },
-                    done => done.map(drop),
-                }
-            }
+            Self::Column { there, add } => add_unless(session, there, add).await.map(drop),
         }
     }
 }
@@ -85,7 +129,7 @@ impl Job for Check {
 
     async fn run<S: Session>(&self, session: &mut S) -> Result<(), Trouble> {
         match version(session).await? {
-            SCHEMA_VERSION => Ok(()),
+            SCHEMA_VERSION => added(session).await,
             0 => Err(Trouble::Said(missing())),
             found if found > SCHEMA_VERSION => Err(newer(found)),
             found => Err(Trouble::Said(GlobalError::Schema(format!(
@@ -94,6 +138,19 @@ impl Job for Check {
             )))),
         }
     }
+}
+
+/// Whether everything is there that this build needs beside its version.
+async fn added<S: Session>(session: &mut S) -> Result<(), Trouble> {
+    for Addition { name, there, .. } in S::STATEMENTS.additions {
+        if number(session, there).await? == 0 {
+            return Err(Trouble::Said(GlobalError::Schema(format!(
+                "the tables lack `{name}`, which this build needs: run `tidegate migrate`; \
+                 builds that run on these tables go on"
+            ))));
+        }
+    }
+    Ok(())
 }
 
 async fn version<S: Session>(session: &mut S) -> Result<u64, Trouble> {
@@ -109,6 +166,11 @@ async fn number<S: Session>(session: &mut S, statement: &'static str) -> Result<
 /// No tables, or not all.
 pub(super) fn missing() -> GlobalError {
     GlobalError::Schema("the tables are missing: run `tidegate migrate`".to_owned())
+}
+
+/// No such column.
+pub(super) fn unknown_column() -> GlobalError {
+    GlobalError::Schema("the tables lack a column: run `tidegate migrate`".to_owned())
 }
 
 fn newer(found: u64) -> Trouble {

@@ -131,6 +131,8 @@ pub(crate) struct Statements {
     pub(crate) control: ControlStatements,
     /// What makes each version of the one before.
     pub(crate) migrations: [super::schema::Migration; super::schema::VERSIONS],
+    /// What was added since, that older builds need not know.
+    pub(crate) additions: [super::schema::Addition; super::schema::ADDITIONS],
 }
 
 /// How many rows one statement deletes.

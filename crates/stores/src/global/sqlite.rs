@@ -19,7 +19,7 @@ use tokio::time::interval;
 
 use super::pool::Pool;
 use super::regions::{KnownRegion, Regions};
-use super::schema::{Check, Migrate};
+use super::schema::{Check, Migrate, Migrated};
 use super::session::{
     Field, Opener, Record, Session, Statements, Trouble, Value, Written, foreign,
 };
@@ -71,12 +71,12 @@ impl SqliteStore {
         Self { path: path.to_owned(), pool: Pool::new(File(path.to_owned())) }
     }
 
-    /// Makes the tables, or brings them up to date. May be done again, and by several at once. The
-    /// [type](Self) has an example.
+    /// Makes the tables, or brings them up to date, and says what it did. May be done again, and by
+    /// several at once. The [type](Self) has an example.
     ///
     /// # Errors
     /// As any call; [`GlobalError::Schema`] when the tables are newer than this build.
-    pub async fn migrate(&self) -> Result<(), GlobalError> {
+    pub async fn migrate(&self) -> Result<Migrated, GlobalError> {
         // Only here: who mistypes the name of a file must not get another one.
         let mut made = OpenOptions::new();
         // For this user only: there are digests of keys in it.

@@ -51,7 +51,7 @@ async fn there_is_a_most_of_workspaces_keys_and_namespaces() {
         assert_eq!(apply(&add_key("key_2", "ws", 2)).await, full("keys", KEYS_MAX));
         assert_eq!(apply(&add_key("key_2", "fill-7", 2)).await, Ok(()), "another workspace");
         // Half of them were deleted: rows stay.
-        let fill = "#, x'7773', #, 0, 5, CASE WHEN n % 2 = 0 THEN 6 ELSE NULL END, 1, NULL";
+        let fill = "#, x'7773', #, 0, 5, CASE WHEN n % 2 = 0 THEN 6 ELSE NULL END, 1, NULL, NULL";
         place.fill("tidegate_namespaces", fill, NAMESPACES_MAX - 2).await;
         let before = store.all().await.revision;
         let three = add_namespaces(&["a", "b", "c"]);

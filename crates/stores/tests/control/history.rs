@@ -1,7 +1,7 @@
 //! Both databases do what the model does, whatever is changed.
 
 use proptest::prelude::*;
-use tidegate_limiter::Consistency;
+use tidegate_limiter::{Consistency, Outage};
 use tidegate_stores::control::{AuditRow, Change, Mode};
 
 use crate::model::Model;
@@ -68,11 +68,16 @@ fn of_namespaces() -> impl Strategy<Value = Change> {
         Change::AddNamespaces { workspace, names }
     });
     let set = (ids("rlns"), proptest::option::of(modes()), proptest::option::of(consistencies()));
+    let outages = proptest::option::of(prop_oneof![
+        Just(None),
+        Just(Some(Outage::Local)),
+        Just(Some(Outage::Deny)),
+    ]);
     prop_oneof![
         1 => many,
         4 => add.prop_map(|(workspace, names)| Change::AddNamespaces { workspace, names }),
-        3 => set.prop_map(|(id, mode, consistency)| {
-            Change::SetNamespace { id, mode, consistency }
+        3 => (set, outages).prop_map(|((id, mode, consistency), outage)| {
+            Change::SetNamespace { id, mode, consistency, outage }
         }),
         1 => ids("rlns").prop_map(|id| Change::DeleteNamespace { id }),
         2 => ids("rlns").prop_map(|id| Change::RestoreNamespace { id }),

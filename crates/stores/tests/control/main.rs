@@ -4,6 +4,8 @@
 //! Every test starts its own; what they need comes with `cargo xtask setup`.
 
 #[cfg(test)]
+mod additions;
+#[cfg(test)]
 mod caps;
 #[cfg(test)]
 mod history;

@@ -88,6 +88,7 @@ async fn what_is_missing_or_gone_is_not_found() {
                     id: "rlns_gone".to_owned(),
                     mode: Some(Mode::Off),
                     consistency: None,
+                    outage: None,
                 },
                 "namespace",
             ),

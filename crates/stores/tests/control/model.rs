@@ -173,21 +173,30 @@ impl Model {
         let Some((_, row)) = self.namespaces.get(id) else { return missing("namespace") };
         let mut row = row.clone();
         let event = match change {
-            Change::SetNamespace { mode, consistency, .. } => {
+            Change::SetNamespace { mode, consistency, outage, .. } => {
                 if row.deleted_ms.is_some() {
                     return missing("namespace");
                 }
                 let before = row.clone();
                 row.mode = mode.unwrap_or(row.mode);
                 row.consistency = consistency.unwrap_or(row.consistency);
-                match (before.mode != row.mode, before.consistency != row.consistency) {
-                    (true, true) => {
-                        self.audit.push((now, row.workspace.clone(), "namespace.set_mode"));
-                        "namespace.set_consistency"
-                    }
-                    (true, false) => "namespace.set_mode",
-                    (false, _) => "namespace.set_consistency",
+                row.outage = outage.unwrap_or(row.outage);
+                let mut events = Vec::new();
+                if before.mode != row.mode {
+                    events.push("namespace.set_mode");
                 }
+                if before.consistency != row.consistency {
+                    events.push("namespace.set_consistency");
+                }
+                if before.outage != row.outage {
+                    events.push("namespace.set_outage");
+                }
+                // The last one is told with the row.
+                let last = events.pop().unwrap_or("namespace.set_mode");
+                for event in events {
+                    self.audit.push((now, row.workspace.clone(), event));
+                }
+                last
             }
             Change::DeleteNamespace { .. } => {
                 row.deleted_ms = row.deleted_ms.or(Some(now));
@@ -231,6 +240,7 @@ impl Model {
                 name,
                 mode: Mode::Enforce,
                 consistency: None,
+                outage: None,
                 created_ms: now,
                 deleted_ms: None,
             };

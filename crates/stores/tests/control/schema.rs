@@ -103,7 +103,7 @@ async fn namespaces_of_version_2_keep_what_they_are_and_say_nothing_of_their_con
         store.make(&add_namespaces(&["email"])).await;
         let set = |mode, consistency| {
             let id = "rlns_email".to_owned();
-            Change::SetNamespace { id, mode, consistency }
+            Change::SetNamespace { id, mode, consistency, outage: None }
         };
         store.make(&set(Some(Mode::Shadow), None)).await;
         let before = store.all().await;

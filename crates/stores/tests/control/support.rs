@@ -99,8 +99,8 @@ impl Drop for Place {
 impl Store {
     pub(crate) async fn migrate(&self) -> Result<(), GlobalError> {
         match self {
-            Self::Mysql(store) => store.migrate().await,
-            Self::Sqlite(store) => store.migrate().await,
+            Self::Mysql(store) => store.migrate().await.map(drop),
+            Self::Sqlite(store) => store.migrate().await.map(drop),
         }
     }
 

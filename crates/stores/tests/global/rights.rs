@@ -3,7 +3,7 @@
 use sqlx::{Connection, MySqlConnection};
 use tidegate_convergence::{GlobalCall, GlobalError, GlobalStore};
 use tidegate_lab::{Certificate, MariaDbOptions, MariaDbServer};
-use tidegate_limiter::Consistency;
+use tidegate_limiter::{Consistency, Outage};
 use tidegate_stores::control::{Change, ControlStore, Mode};
 use tidegate_stores::global::{GC_GRANTS, GRANTS, MIGRATE_GRANTS};
 use tidegate_stores::{MysqlConfig, MysqlStore};
@@ -52,6 +52,7 @@ async fn change(store: &MysqlStore) {
             id: ns(),
             mode: Some(Mode::Shadow),
             consistency: Some(Some(Consistency::Bounded)),
+            outage: Some(Some(Outage::Deny)),
         },
         Change::DeleteNamespace { id: ns() },
         Change::RestoreNamespace { id: ns() },

@@ -124,16 +124,18 @@ impl FakeStore {
                         name,
                         mode: Mode::Enforce,
                         consistency: None,
+                        outage: None,
                         created_ms: 0,
                         deleted_ms: None,
                     })
                     .collect();
             }
-            Change::SetNamespace { id, mode, consistency } => {
+            Change::SetNamespace { id, mode, consistency, outage } => {
                 let found = self.last(|all| &all.namespaces, |row| row.id == id).unwrap();
                 let mode = mode.unwrap_or(found.mode);
                 let consistency = consistency.unwrap_or(found.consistency);
-                changes.namespaces.push(NamespaceRow { mode, consistency, ..found });
+                let outage = outage.unwrap_or(found.outage);
+                changes.namespaces.push(NamespaceRow { mode, consistency, outage, ..found });
             }
             Change::DeleteNamespace { id } => {
                 let found = self.last(|all| &all.namespaces, |row| row.id == id).unwrap();

@@ -9,6 +9,7 @@ use tidegate::{
 };
 
 use crate::control::Namespace;
+use crate::door::Defaults;
 use crate::door::decide::mode_word;
 use crate::reply::{Limited, Overridden};
 
@@ -45,14 +46,16 @@ pub(super) struct Named<'a> {
     mode: &'static str,
     /// The one that applies, whoever says so.
     consistency: &'static str,
+    /// The same of what happens when the region cannot be asked.
+    outage: &'static str,
     deleted: bool,
 }
 
 impl<'a> Named<'a> {
-    pub(super) fn of(namespace: &'a Namespace, consistency: Consistency) -> Self {
+    pub(super) fn of(namespace: &'a Namespace, rules: Defaults) -> Self {
         let Namespace { id, name, mode, deleted, .. } = namespace;
-        let consistency = consistency.as_str();
-        Self { id, name, mode: mode_word(*mode), consistency, deleted: *deleted }
+        let (consistency, outage) = (rules.consistency.as_str(), rules.outage.as_str());
+        Self { id, name, mode: mode_word(*mode), consistency, outage, deleted: *deleted }
     }
 }
 

@@ -52,7 +52,8 @@ async fn join(region: &Arc<Region>, store: &Arc<FakeStore>, consistency: Consist
     let limiter = limiter.region_tuned(Arc::clone(region) as _, Tuning::default());
     let limiter = Arc::new(limiter.build().unwrap());
     let (control, ids) = (Arc::new(control), RequestIds::new(1));
-    let door = Arc::new(Door::new(limiter, control, once(&clock), ids, consistency));
+    let defaults = Defaults { consistency, ..Defaults::default() };
+    let door = Arc::new(Door::new(limiter, control, once(&clock), ids, defaults));
     World { door, clock, store: Arc::clone(store) }
 }
 
@@ -67,7 +68,7 @@ impl World {
         self.data("limit", of(name, 1, 0)).await;
         let (id, mode) = (self.namespace(name).id.clone(), Some(mode));
         let consistency = Some(consistency);
-        self.change(&Change::SetNamespace { id, mode, consistency }).await;
+        self.change(&Change::SetNamespace { id, mode, consistency, outage: None }).await;
     }
 
     async fn bounded(&self, name: &str) {

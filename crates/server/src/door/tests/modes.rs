@@ -14,7 +14,9 @@ async fn world() -> World {
     for (name, mode) in [("shadow", Mode::Shadow), ("off", Mode::Off)] {
         world.data("limit", ask(name, 0)).await;
         let id = world.namespace(name).id.clone();
-        world.change(&Change::SetNamespace { id, mode: Some(mode), consistency: None }).await;
+        world
+            .change(&Change::SetNamespace { id, mode: Some(mode), consistency: None, outage: None })
+            .await;
     }
     world
 }
@@ -42,7 +44,8 @@ async fn what_is_off_counts_nothing() {
         assert_eq!(data, expected);
     }
     let id = world.namespace("off").id.clone();
-    let enforce = Change::SetNamespace { id, mode: Some(Mode::Enforce), consistency: None };
+    let enforce =
+        Change::SetNamespace { id, mode: Some(Mode::Enforce), consistency: None, outage: None };
     world.change(&enforce).await;
     assert_eq!(world.data("limit", ask("off", 2)).await["remaining"], 0, "from the beginning");
 }

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Field, consistency, count, flag, limited, open, optional, required, success, told};
+use super::{
+    Field, consistency, count, flag, limited, open, optional, outage, required, success, told,
+};
 use crate::openapi::{reference, with};
 
 /// A text, or nothing.
@@ -22,6 +24,7 @@ fn place() -> Vec<Field> {
         required("name", told("Its name.")),
         required("mode", mode),
         required("consistency", consistency("What its admissions are worth in a region.")),
+        required("outage", outage()),
         required("deleted", flag("Whether it was deleted.")),
     ]);
     vec![required("namespace", namespace), optional("override", reference("Override"))]

@@ -4,7 +4,7 @@ use sqlx::Error;
 use sqlx::mysql::MySqlDatabaseError;
 use tidegate_convergence::GlobalError;
 
-use crate::global::schema::missing;
+use crate::global::schema::{missing, unknown_column};
 use crate::global::session::Trouble;
 
 /// An error of the client as ours.
@@ -54,6 +54,8 @@ fn answered(number: u16, message: &str) -> Trouble {
         1062 | 1022 | 1586 => Trouble::Duplicate,
         // No such table; no such database.
         1146 => Trouble::Said(missing()),
+        // No such column: one that was added since the tables were made.
+        1054 => Trouble::Said(unknown_column()),
         1049 => Trouble::Lost(GlobalError::Schema(
             "the database does not exist: create it, then run `tidegate migrate`".to_owned(),
         )),

@@ -72,6 +72,7 @@ pub(super) const STATEMENTS: Statements = Statements {
         Migration::Tables(super::tables::CONTROL),
         super::tables::CONSISTENCY,
     ],
+    additions: [super::tables::OUTAGE],
 };
 
 /// Regions, and the feed.

@@ -1,6 +1,6 @@
 //! The tables of the control plane.
 
-use crate::global::schema::Migration;
+use crate::global::schema::{Addition, Migration};
 
 /// Names are bytes: text would be compared by a collation, which takes some for the same.
 pub(super) const CONTROL: &[&str] = &[
@@ -68,4 +68,14 @@ pub(super) const CONSISTENCY: Migration = Migration::Column {
          WHERE table_schema = DATABASE() AND table_name = 'tidegate_namespaces' \
          AND column_name = 'consistency'",
     add: "ALTER TABLE tidegate_namespaces ADD COLUMN consistency TINYINT UNSIGNED NULL",
+};
+
+/// What becomes of a namespace's requests when their region cannot be asked. Nothing, until somebody
+/// says it.
+pub(super) const OUTAGE: Addition = Addition {
+    name: "tidegate_namespaces.outage",
+    there: "SELECT CAST(COUNT(*) AS UNSIGNED) FROM information_schema.columns \
+         WHERE table_schema = DATABASE() AND table_name = 'tidegate_namespaces' \
+         AND column_name = 'outage'",
+    add: "ALTER TABLE tidegate_namespaces ADD COLUMN outage TINYINT UNSIGNED NULL",
 };

@@ -3,7 +3,7 @@
 use sqlx::Error;
 use tidegate_convergence::GlobalError;
 
-use crate::global::schema::missing;
+use crate::global::schema::{missing, unknown_column};
 use crate::global::session::Trouble;
 
 /// An error of the client as ours.
@@ -26,6 +26,10 @@ fn answered(code: u32, message: &str) -> Trouble {
     match code & 0xff {
         // There is no code of its own for it.
         1 if message.starts_with("no such table") => Trouble::Said(missing()),
+        // One that was added since the tables were made.
+        1 if message.starts_with("no such column") || message.contains("has no column named") => {
+            Trouble::Said(unknown_column())
+        }
         // A constraint: of a unique column, or of the primary key.
         19 if matches!(code, 2067 | 1555) => Trouble::Duplicate,
         // Somebody else writes; the disk is full; the file is read-only.

@@ -110,6 +110,7 @@ pub(super) const STATEMENTS: Statements = Statements {
         Migration::Tables(super::tables::CONTROL),
         super::tables::CONSISTENCY,
     ],
+    additions: [super::tables::OUTAGE],
 };
 
 /// Regions, and the feed. `AUTOINCREMENT`: the id of a row that was deleted is not given again.

@@ -1,6 +1,6 @@
 //! The tables of the control plane.
 
-use crate::global::schema::Migration;
+use crate::global::schema::{Addition, Migration};
 
 /// Names are bytes, as in the other databases.
 pub(super) const CONTROL: &[&str] = &[
@@ -68,4 +68,12 @@ pub(super) const CONSISTENCY: Migration = Migration::Column {
     there: "SELECT COUNT(*) FROM pragma_table_info('tidegate_namespaces') \
          WHERE name = 'consistency'",
     add: "ALTER TABLE tidegate_namespaces ADD COLUMN consistency INTEGER NULL",
+};
+
+/// What becomes of a namespace's requests when their region cannot be asked. Nothing, until somebody
+/// says it.
+pub(super) const OUTAGE: Addition = Addition {
+    name: "tidegate_namespaces.outage",
+    there: "SELECT COUNT(*) FROM pragma_table_info('tidegate_namespaces') WHERE name = 'outage'",
+    add: "ALTER TABLE tidegate_namespaces ADD COLUMN outage INTEGER NULL",
 };
