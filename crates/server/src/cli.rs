@@ -35,6 +35,7 @@
 //!     "tidegate workspace create acme",
 //!     "tidegate workspace set acme --requests-per-minute unlimited",
 //!     "tidegate audit --last 20",
+//!     "tidegate check-config tidegate.toml --against old.toml -- --memory 1GiB",
 //!     "tidegate migrate --globe sqlite:limits.db --database sqlite:settings.db",
 //!     "tidegate gc --audit-older-than 90d --data /var/lib/tidegate",
 //!     "tidegate globe regions --globe sqlite:limits.db",
@@ -47,6 +48,7 @@
 //! ```
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
@@ -54,6 +56,7 @@ use tidegate::{Consistency, Outage};
 
 mod bench;
 mod client;
+mod config;
 mod control;
 mod globe;
 mod log;
@@ -68,6 +71,7 @@ pub use client::{
     ClientCommand, ExplainArgs, InspectArgs, LimitArgs, LimitsArgs, ListArgs, MultiLimitArgs,
     OverrideCommand, RequestArgs, ServerArgs, SetOverrideArgs, SubjectArgs, WhichOverrideArgs,
 };
+pub use config::CheckConfigArgs;
 pub use control::{
     AuditArgs, ConsistencyArg, ControlArgs, DatabaseArgs, InWorkspace, KeyArgs, KeyCommand,
     KeyCreateArgs, KeyListArgs, MigrateArgs, ModeArg, NamespaceArgs, NamespaceCommand,
@@ -89,6 +93,8 @@ const KEY_CHARS_MAX: usize = 256;
 const _: () = assert!(MEMORY_BYTES_MIN < MEMORY_BYTES_MAX);
 const _: () = assert!(KEY_CHARS_MAX == 256, "`check_key` says it in words");
 
+/// Where the path of the file is looked for that says the rest.
+pub(crate) const CONFIG_VARIABLE: &str = "TIDEGATE_CONFIG";
 /// Where the root key is looked for when it is not on the command line.
 const KEY_VARIABLE: &str = "TIDEGATE_ROOT_KEY";
 /// The same for the address of Redis, which may hold a password.
@@ -155,6 +161,8 @@ pub enum Command {
     /// Answer requests over HTTP until Ctrl-C.
     #[command(after_help = EXAMPLES)]
     Serve(ServeArgs),
+    /// Say what a server would run with, and what is wrong with it.
+    CheckConfig(CheckConfigArgs),
     /// Make the tables of a database, or bring them up to date.
     Migrate(MigrateArgs),
     /// Make, list and end keys.
@@ -181,6 +189,15 @@ pub enum Command {
 /// How to serve. The [module](crate::cli) has an example.
 #[derive(Args, Clone)]
 pub struct ServeArgs {
+    /// A file that says what is not said here: docs/configuration.md and packaging/tidegate.toml.
+    ///
+    /// It is TOML, and has a key for each of these options. Flags are nearer than their variables,
+    /// those nearer than TIDEGATE__SECTION__KEY, and that is nearer than the file. SIGHUP and a
+    /// change of the file make the server read it again. `tidegate check-config` says what it comes
+    /// to.
+    #[arg(long, value_name = "PATH", env = CONFIG_VARIABLE)]
+    pub config: Option<PathBuf>,
+
     /// Address and port to listen on; port 0 takes any that is free.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7600", value_parser = listen)]
     pub listen: SocketAddr,

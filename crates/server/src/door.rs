@@ -20,14 +20,15 @@ use bytes::Bytes;
 use hyper::Request;
 use hyper::body::Body;
 use hyper::http::request::Parts;
-use tidegate::{Consistency, Limiter, Outage};
+use tidegate::Limiter;
 
 use crate::auth::Caller;
 use crate::body::{Bodies, Sender};
 use crate::control::{Control, Key};
 use crate::decode::{ControlBody, LimitBody, MultiLimitBody};
 use crate::idempotency::{IDEMPOTENCY_KEY, Idempotency, IdempotencyCounts, Scope};
-use crate::metrics::{Settings, Workspaces};
+use crate::live::Live;
+use crate::metrics::Settings;
 use crate::problem::Problem;
 use crate::reply::{self, Reply};
 use crate::request_id::RequestIds;
@@ -51,8 +52,8 @@ pub struct Door {
     control: Arc<Control>,
     idempotency: Idempotency,
     request_ids: RequestIds,
-    /// Of namespaces that do not say it.
-    defaults: Defaults,
+    /// What can be another from one request to the next.
+    live: Arc<Live>,
     bodies: Bodies,
     /// What calls that no client can end may hold, in KiB: all of it is back when they have ended.
     apart: Arc<Semaphore>,
@@ -134,22 +135,12 @@ impl Door {
         control: Arc<Control>,
         idempotency: Idempotency,
         request_ids: RequestIds,
-        defaults: Defaults,
+        live: Arc<Live>,
     ) -> Self {
         let in_region = limiter.region_counts().is_some();
         let (bodies, noted) = (Bodies::new(), Noted::new());
         let apart = Arc::new(Semaphore::new(APART_KIB_MAX as usize));
-        Self {
-            limiter,
-            in_region,
-            control,
-            idempotency,
-            request_ids,
-            defaults,
-            bodies,
-            apart,
-            noted,
-        }
+        Self { limiter, in_region, control, idempotency, request_ids, live, bodies, apart, refused }
     }
 
     /// The same, that counts the decisions of up to so many workspaces apart.

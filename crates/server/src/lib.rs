@@ -4,9 +4,9 @@
 //! any), `health` (whether we live and are ready), `door` (routes and the order of processing),
 //! `body` (bytes, bounded), [`decode`] (bytes to requests), `auth` (who asks), `control` (who
 //! there is and what they set), `idempotency` (calls that may be sent again), and `reply` (answers
-//! and problems to bytes). `serve` wires them up for the command line of `cli`, and `region` and
-//! `globe` say with whom limits are shared. `metrics` is what monitoring reads, `log` what the
-//! server says while it runs, and `client` is the other side of the door.
+//! and problems to bytes). `serve` wires them up for the command line of `cli` and the file of
+//! `config`, and `region` and `globe` say with whom limits are shared. `metrics` is what monitoring
+//! reads, and `client` is the other side of the door.
 //!
 //! [`openapi`] describes all of it. Without the feature `serve` there are only these two:
 //! [`decode`] and its description.
@@ -21,6 +21,8 @@ mod body;
 pub mod cli;
 #[cfg(feature = "serve")]
 pub mod client;
+#[cfg(feature = "serve")]
+pub mod config;
 #[cfg(feature = "serve")]
 mod control;
 #[cfg(feature = "serve")]
@@ -39,7 +41,7 @@ pub mod idempotency;
 #[cfg(feature = "serve")]
 pub mod ids;
 #[cfg(feature = "serve")]
-mod log;
+mod live;
 #[cfg(feature = "serve")]
 mod metrics;
 pub mod openapi;

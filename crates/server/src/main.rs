@@ -2,21 +2,23 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use tidegate_server::cli::{Cli, Command, GlobeCommand};
+use tidegate_server::config::{self, Source};
 use tidegate_server::control_tools::{self, ControlToolError};
-use tidegate_server::serve::serve;
+use tidegate_server::serve::serve_from;
 use tidegate_server::{client, globe};
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().command {
-        Command::Serve(args) => {
-            return match serve(&args) {
-                // It is in the log, as the rest.
-                Err(why) if args.log.is_json() => why.exit_code(),
-                served => ended(served.map_err(|why| (why.to_string(), why.exit_code()))),
-            };
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|why| why.exit());
+    let done = match cli.command {
+        Command::Serve(_) => {
+            let said = matches.subcommand_matches("serve").unwrap_or(&matches);
+            let source = Source::new(said, std::env::vars_os());
+            return ended(serve_from(&source).map_err(|why| (why.to_string(), why.exit_code())));
         }
+        Command::CheckConfig(args) => return config::check(&args),
         Command::Key(command) => return told(control_tools::key(&command)),
         Command::Namespace(command) => return told(control_tools::namespace(&command)),
         Command::Workspace(command) => return told(control_tools::workspace(&command)),

@@ -24,11 +24,11 @@ mod workspaces;
 
 use std::sync::Arc;
 
-use tidegate::{Clock, Counts, GlobeCounts, RegionCounts};
+use tidegate::{Counts, GlobeCounts, RegionCounts};
 
-use crate::accept::{TallySeen, Watch};
-use crate::door::{Class, Door};
-use crate::globe::Globe;
+use crate::accept::Watch;
+use crate::config::{ConfigSeen, Status};
+use crate::door::Door;
 use crate::idempotency::IdempotencyCounts;
 use crate::region::Region;
 
@@ -52,22 +52,10 @@ pub(crate) struct Metrics {
     pub(crate) watch: Watch,
     pub(crate) budget_bytes: usize,
     pub(crate) started_unix_ms: u64,
-    region: Option<Region>,
-    globe: Option<Globe>,
+    pub(crate) config: Arc<Status>,
 }
 
 impl Metrics {
-    pub(crate) fn new(door: Arc<Door>, watch: Watch, budget: usize, clock: &dyn Clock) -> Self {
-        let started_unix_ms = clock.now().unix_ms();
-        Self { door, watch, budget_bytes: budget, started_unix_ms, region: None, globe: None }
-    }
-
-    /// The same, of a process that shares its limits.
-    pub(crate) fn sharing(mut self, region: Option<&Region>, globe: Option<&Globe>) -> Self {
-        (self.region, self.globe) = (region.cloned(), globe.cloned());
-        self
-    }
-
     /// Everything, as it is now.
     pub(crate) fn text(&self) -> String {
         render(&gather::all(&self.seen()))
@@ -115,8 +103,7 @@ impl Metrics {
             settings,
             idempotency: self.door.idempotency_counts(),
             started_unix_ms: self.started_unix_ms,
-            log_dropped: self.log.dropped(),
-            panics: panics::count(),
+            config: self.config.seen(),
         }
     }
 }
@@ -148,17 +135,7 @@ struct Seen {
     settings: Settings,
     idempotency: IdempotencyCounts,
     started_unix_ms: u64,
-    log_dropped: u64,
-    panics: u64,
-}
-
-/// One look at a store.
-#[derive(Clone, Debug)]
-struct StoreSeen {
-    name: &'static str,
-    calls: Vec<(Operation, CallsSeen)>,
-    /// Absent for a file, whose clock is ours.
-    skew: Option<SkewSeen>,
+    config: ConfigSeen,
 }
 
 /// What is known of keys, namespaces and overrides.

@@ -1,45 +1,45 @@
 //! `tidegate serve`: builds what is needed, says so, serves, and ends cleanly.
 
 mod admin;
-mod key_file;
+mod error;
 mod keys;
 mod told;
 mod welcome;
 
-use std::io;
-use std::net::SocketAddr;
+use std::fmt;
+use std::io::{self, Write};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thiserror::Error;
-use tidegate::redis::ConfigError;
-use tidegate::{Clock, Drained, GlobalError, Limiter, Saved, SystemClock};
+use tidegate::{Clock, Drained, Limiter, Saved, SystemClock};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::accept::{Connections, Entrance};
 use crate::cli::ServeArgs;
+use crate::config::{Fingerprint, Loaded, Reloader, Running, Source, Status};
 use crate::control::Control;
 use crate::counts_file::CountsFile;
-use crate::door::{Defaults, Door};
-use crate::globe::{Database, Globe, GlobeError, StartError};
+use crate::door::Door;
+use crate::globe::{Database, Globe};
 use crate::idempotency::Idempotency;
-use crate::metrics::{Metrics, count_panics};
-use crate::place::{self, PlaceError};
+use crate::live::Live;
+use crate::metrics::Metrics;
+use crate::place;
 use crate::region::Region;
 use crate::request_id::RequestIds;
-use crate::signals::Signals;
-use crate::tls::TlsError;
+use crate::signals::{Hangups, Signals};
+use crate::tls::Tls;
 use admin::Admin;
+pub use error::ServeError;
 use keys::{KeyNews, Opened};
 use told::{tell, tell_if_slow};
 use welcome::{Farewell, Welcome};
 
 #[cfg(test)]
 mod tests;
-mod wire;
+pub(crate) mod wire;
 
 /// How long calls whose clients have left are waited for: the sum of what they may wait for.
 const APART_DEADLINE: Duration = Duration::from_secs(2);
@@ -60,110 +60,6 @@ const _: () = assert!(REQUESTS_DEADLINE.as_secs() < END_DEADLINE.as_secs());
 /// some forty thousand subjects a second are looked at, for a few thousandths of one core.
 const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
 const SWEEP_STEPS: usize = 16;
-
-/// Why the server does not run. [`serve`] has an example.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ServeError {
-    /// The root key cannot be sent in a header. The key itself is not repeated: it is a secret.
-    #[error("the root key (TIDEGATE_ROOT_KEY or --root-key) {0}")]
-    InvalidKey(&'static str),
-    /// There is nobody who could call.
-    #[error(
-        "there is no root key in {0} yet.\nMake one with `tidegate key create`, or give one in \
-         TIDEGATE_ROOT_KEY."
-    )]
-    NoKey(String),
-    /// No place for the data.
-    #[error(transparent)]
-    Place(#[from] PlaceError),
-    /// Not the address of a database.
-    #[error("the database of keys and overrides (TIDEGATE_DATABASE or --database): {0}.")]
-    InvalidDatabase(GlobeError),
-    /// The database of keys and overrides does not answer.
-    #[error(
-        "{0}: {1}.\nWithout its keys nobody could call. A server that is given one in \
-         TIDEGATE_ROOT_KEY starts all the same."
-    )]
-    Database(String, GlobalError),
-    /// The first key could not be put where it would be found.
-    #[error("the first root key cannot be written to {}: {why}", path.display())]
-    KeyFile {
-        /// Where.
-        path: PathBuf,
-        /// Why not.
-        why: io::Error,
-    },
-    /// Keys must not cross a network in clear text by accident.
-    #[error(
-        "{0} can be reached by other machines, and without TLS they would send their keys in \
-         clear text.\nGive --tls-cert and --tls-key, or say --plain-http if TLS ends in front of \
-         it, or listen on 127.0.0.1."
-    )]
-    PlainHttpExposed(SocketAddr),
-    /// Neither must what is for operators.
-    #[error(
-        "{0} (TIDEGATE_ADMIN_LISTEN or --admin-listen) can be reached by other machines, and what \
-         it says needs no key and is not encrypted.\nSay --admin-exposed if they are trusted, or \
-         listen on 127.0.0.1."
-    )]
-    AdminExposed(SocketAddr),
-    /// TLS, or its files.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// Not the address of a Redis. It is not repeated: there may be a password in it.
-    #[error(
-        "the regional store (TIDEGATE_REDIS or --redis): {0}.\nExpected \
-         redis://[[user]:password@]host[:port][/database], with several hosts \
-         redis://host,host/?sentinel=<name> or redis://host,host/?cluster=true."
-    )]
-    InvalidRedis(#[from] ConfigError),
-    /// Not a fleet secret.
-    #[error(
-        "the fleet secret (TIDEGATE_FLEET_SECRET or --fleet-secret) {0}, such as \
-         `openssl rand -hex 32` prints."
-    )]
-    InvalidFleetSecret(&'static str),
-    /// The other regions.
-    #[error(transparent)]
-    Globe(#[from] StartError),
-    /// Someone else listens there.
-    #[error(
-        "{0} is already in use.\nStop the process that listens there, or choose another address: \
-         `--listen 127.0.0.1:0` takes any free port."
-    )]
-    AddressInUse(SocketAddr),
-    /// The address cannot be listened on.
-    #[error("cannot listen on {0}: {1}")]
-    Listen(SocketAddr, #[source] io::Error),
-    /// The limiter could not be built.
-    #[error("cannot build the limiter: {0}")]
-    Build(#[from] tidegate::BuildError),
-    /// The operating system refused something else.
-    #[error("cannot start: {0}")]
-    Start(#[from] io::Error),
-}
-
-impl ServeError {
-    /// 2 if it was said wrongly, 1 if it could not be done. [`serve`] has an example.
-    #[must_use]
-    pub fn exit_code(&self) -> ExitCode {
-        match self {
-            Self::InvalidKey(_)
-            | Self::NoKey(_)
-            | Self::Place(_)
-            | Self::InvalidDatabase(_)
-            | Self::Database(_, GlobalError::Schema(_))
-            | Self::PlainHttpExposed(_)
-            | Self::AdminExposed(_)
-            | Self::Tls(_)
-            | Self::InvalidRedis(_)
-            | Self::InvalidFleetSecret(_) => ExitCode::from(2),
-            Self::Globe(why) if why.is_usage() => ExitCode::from(2),
-            _ => ExitCode::from(1),
-        }
-    }
-}
 
 /// Serves until a signal asks for the end.
 ///
@@ -200,15 +96,46 @@ pub fn serve(args: &ServeArgs) -> Result<(), ServeError> {
 fn serve_with(args: &ServeArgs, clock: Arc<dyn Clock>, log: &Log) -> Result<(), ServeError> {
     args.check_key().map_err(ServeError::InvalidKey)?;
     wire::check(args)?;
-    count_panics();
+    in_runtime(run(args, None))
+}
+
+/// The same with what a [`Source`] says, which is read again when it changes.
+///
+/// ```
+/// use clap::CommandFactory;
+/// use tidegate_server::cli::Cli;
+/// use tidegate_server::config::Source;
+/// use tidegate_server::serve::{ServeError, serve_from};
+///
+/// let line = ["tidegate", "serve", "--config", "/not/there"];
+/// let said = Cli::command().try_get_matches_from(line)?;
+/// let source = Source::new(said.subcommand_matches("serve").unwrap(), []);
+/// assert!(matches!(serve_from(&source), Err(ServeError::Config(_))));
+/// # Ok::<(), clap::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`serve`] does.
+pub fn serve_from(source: &Source) -> Result<(), ServeError> {
+    in_runtime(async {
+        let read = source.load_watched()?;
+        let args = read.0.args.clone();
+        run(&args, Some((source.clone(), read))).await
+    })
+}
+
+fn in_runtime(serving: impl Future<Output = Result<(), ServeError>>) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let served = runtime.block_on(run(args, clock, log));
+    let served = runtime.block_on(serving);
     // What hangs, a disk or a look-up of a name, must not keep the process from ending.
     runtime.shutdown_background();
     served
 }
 
-async fn run(args: &ServeArgs, clock: Arc<dyn Clock>, log: &Log) -> Result<(), ServeError> {
+/// Where the words came from, and what they were, if they can be read again.
+type Read = Option<(Source, (Loaded, Fingerprint))>;
+
+async fn run(args: &ServeArgs, read: Read) -> Result<(), ServeError> {
     let tls = wire::tls(&args.transport)?;
     let limits = wire::limits(&args.transport, log);
     // Before anything is made that could not be shown: the first key is.
@@ -222,12 +149,18 @@ async fn run(args: &ServeArgs, clock: Arc<dyn Clock>, log: &Log) -> Result<(), S
     }
     let shared = Shared { region, globe };
     let opened = Opened::new(args, database(args, &shared)?, Arc::clone(&clock)).await?;
-    let made =
-        Made { clock: Arc::clone(&clock), control: Arc::clone(&opened.control), restored: None };
-    let (door, counts) = door_with_counts(args, &shared, made, log).await?;
-    let served = Served { door, counts, shared, log: log.clone() };
+    let live = Arc::new(Live::new(args));
+    let made = Made {
+        clock: Arc::clone(&clock),
+        control: Arc::clone(&opened.control),
+        live: Arc::clone(&live),
+        restored: None,
+    };
+    let (door, counts) = door_with_counts(args, &shared, made).await?;
+    let served = Served { door, counts, shared };
     // Caught before anyone is told that we run: whoever reads the address may ask us to end.
     let mut signals = Signals::catch()?;
+    let hangups = Hangups::catch(wire::wants_hangups(args))?;
     if let Some(globe) = &served.shared.globe {
         globe.confirm(served.door.limiter()).await?;
     }
@@ -240,18 +173,28 @@ async fn run(args: &ServeArgs, clock: Arc<dyn Clock>, log: &Log) -> Result<(), S
         settings: &opened.place(&served.shared),
         database: &opened.database,
         shared: &served.shared,
-        key: &opened.key_news(args, log.form()).await?,
+        key: &opened.key_news(args).await?,
+    });
+    let expires = tls.as_ref().and_then(Tls::expires_unix_s);
+    let status = Arc::new(Status::new(clock.now().unix_ms(), expires));
+    let mut entrance = Entrance::new(listener, Arc::clone(&served.door), limits, tls.clone());
+    let metrics = Metrics {
+        door: Arc::clone(&served.door),
+        watch: entrance.watch(),
+        budget_bytes: args.memory,
+        started_unix_ms: clock.now().unix_ms(),
+        config: Arc::clone(&status),
     };
-    tell(log, &welcome, || welcome.events());
-    let mut entrance = Entrance::new(listener, Arc::clone(&served.door), limits, tls);
-    let door = Arc::clone(&served.door);
-    let metrics = Metrics::new(door, entrance.watch(), args.memory, &*clock)
-        .sharing(served.shared.region.as_ref(), served.shared.globe.as_ref());
-    let work = served.work(opened, &clock);
+    let work = served.work(opened);
+    let running =
+        Running { live: Arc::clone(&live), entrance: entrance.watch(), tls, status, clock };
+    let reloads = read.map(|(source, read)| Reloader::new(source, read, running));
+    let reloads = reloads.map(|reloader| tokio::spawn(reloader.keep(hangups)));
     let admin = admin.begin(metrics);
     entrance.accept_until(signals.next()).await;
-    let time = args.transport.retire_for;
-    let hurried = wire::retire(&mut entrance, time, &mut signals, log).await;
+    // Who ends takes nothing new.
+    reloads.iter().for_each(JoinHandle::abort);
+    let hurried = wire::retire(&mut entrance, live.retire_for(), &mut signals).await;
     served.end(entrance.stop(), work, hurried, &mut signals).await;
     // Last: whoever watches wants to see the end.
     admin.iter().for_each(JoinHandle::abort);
@@ -381,6 +324,7 @@ async fn drain(limiter: &Limiter, end: Instant, signals: &mut Signals) -> Draine
 struct Made {
     clock: Arc<dyn Clock>,
     control: Arc<Control>,
+    live: Arc<Live>,
     restored: Option<Saved>,
 }
 
@@ -402,7 +346,7 @@ async fn door_with_counts(
 }
 
 fn door(args: &ServeArgs, shared: &Shared, made: Made) -> Result<Door, ServeError> {
-    let Made { clock, control, restored } = made;
+    let Made { clock, control, live, restored } = made;
     let mut builder = Limiter::builder().memory_budget_bytes(args.memory);
     builder = builder.clock(Arc::clone(&clock));
     let secret = args.fleet_secret_bytes().map_err(ServeError::InvalidFleetSecret)?;
@@ -425,8 +369,7 @@ fn door(args: &ServeArgs, shared: &Shared, made: Made) -> Result<Door, ServeErro
     }
     let request_ids = RequestIds::new(getrandom::u64().map_err(io::Error::other)?);
     let limiter = Arc::new(builder.build()?);
-    let defaults = Defaults { consistency: args.consistency, outage: args.outage };
-    Ok(Door::new(limiter, control, idempotency, request_ids, defaults))
+    Ok(Door::new(limiter, control, idempotency, request_ids, live))
 }
 
 /// Where the counts of a process on its own outlive it. With Redis, the region remembers.

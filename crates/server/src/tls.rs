@@ -1,7 +1,7 @@
 //! TLS towards clients, in a build with the feature `tls`.
 //!
 //! Promises: TLS 1.2 and 1.3, and HTTP/2 or HTTP/1.1 as client and server agree (ALPN).
-//! Refuses: a certificate and a key that do not belong together, at the start.
+//! Refuses: a certificate and a key that do not belong together, at the start and later.
 //! Fails: with a [`TlsError`] that names the file, never with what is in it.
 
 use std::path::PathBuf;
@@ -40,11 +40,13 @@ pub enum TlsError {
 }
 
 #[cfg(feature = "tls")]
+mod expiry;
+#[cfg(feature = "tls")]
 mod with_rustls;
 #[cfg(feature = "tls")]
-pub(crate) use with_rustls::Tls;
+pub(crate) use with_rustls::{Pair, Tls};
 
 #[cfg(not(feature = "tls"))]
 mod without;
 #[cfg(not(feature = "tls"))]
-pub(crate) use without::Tls;
+pub(crate) use without::{Pair, Tls};

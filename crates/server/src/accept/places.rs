@@ -44,7 +44,7 @@ const FOUND_FOR_US: u64 = 100_000;
 /// assert_eq!((limits.connections_max, limits.per_address_max), (7, 4), "half, rounded up");
 /// # Ok::<(), clap::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// In all.
     pub connections_max: u32,
@@ -55,7 +55,6 @@ pub struct Limits {
 /// The connections that are open, and room for more.
 #[derive(Debug)]
 pub(super) struct Places {
-    limits: Limits,
     free: Arc<Semaphore>,
     start: Instant,
     taken: Mutex<Taken>,
@@ -64,6 +63,10 @@ pub(super) struct Places {
 
 #[derive(Debug)]
 struct Taken {
+    limits: Limits,
+    /// Places that go with the connections that have them, because there may be fewer than there
+    /// are. While there are such, no place is free.
+    owed: usize,
     /// What every new connection is told.
     order: Order,
     next_number: u64,
@@ -84,13 +87,15 @@ pub(super) struct Place {
     number: u64,
     peer: Peer,
     places: Arc<Places>,
-    _permit: OwnedSemaphorePermit,
+    /// There until it is dropped.
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Places {
     pub(super) fn new(limits: Limits) -> Self {
-        let permits = usize::try_from(limits.connections_max).unwrap_or(Semaphore::MAX_PERMITS);
         let taken = Taken {
+            limits,
+            owed: 0,
             order: Order::Serve,
             next_number: 0,
             by_number: BTreeMap::new(),
@@ -98,17 +103,37 @@ impl Places {
             found: VecDeque::new(),
             found_us: 0,
         };
-        let free = Arc::new(Semaphore::new(permits.min(Semaphore::MAX_PERMITS)));
-        let tally = Arc::default();
-        Self { limits, free, start: Instant::now(), taken: Mutex::new(taken), tally }
+        let free = Arc::new(Semaphore::new(limits.permits()));
+        Self { free, start: Instant::now(), taken: Mutex::new(taken) }
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) const fn limits(&self) -> Limits {
-        self.limits
+    pub(super) fn limits(&self) -> Limits {
+        self.taken().limits
+    }
+
+    /// From here on there may be as many. If there are more, those go that stand lowest, and who
+    /// has a request that is being decided goes on.
+    pub(super) fn set_limits(&self, limits: Limits) {
+        let mut taken = self.taken();
+        let (was, is) = (taken.limits.permits(), limits.permits());
+        taken.limits = limits;
+        let fewer = was.saturating_sub(is);
+        let forgotten = self.free.forget_permits(fewer);
+        taken.owed = taken.owed.saturating_add(fewer.saturating_sub(forgotten));
+        // What is owed is taken from what comes.
+        let more = is.saturating_sub(was);
+        let kept = taken.owed.min(more);
+        taken.owed = taken.owed.saturating_sub(kept);
+        self.free.add_permits(more.saturating_sub(kept));
+        let too_many = taken.owed;
+        drop(taken);
+        for _ in 0..too_many {
+            self.evict();
+        }
     }
 
     pub(super) const fn tally(&self) -> &Arc<Tally> {
@@ -131,8 +156,7 @@ impl Places {
     /// # Cancel safety
     /// Nothing is taken if it is dropped early; a connection that was ended stays so.
     pub(super) async fn claim(self: &Arc<Self>, peer: Peer) -> Option<Place> {
-        if self.taken().of(peer) >= self.limits.per_address_max {
-            self.tally.note(Fate::OverAddress);
+        if self.taken().is_full(peer) {
             return None;
         }
         let permit = self.permit().await?;
@@ -144,7 +168,7 @@ impl Places {
         let of_peer = taken.of(peer).saturating_add(1);
         taken.by_peer.insert(peer, of_peer);
         drop(taken);
-        Some(Place { activity, number, peer, places: Arc::clone(self), _permit: permit })
+        Some(Place { activity, number, peer, places: Arc::clone(self), permit: Some(permit) })
     }
 
     async fn permit(&self) -> Option<OwnedSemaphorePermit> {
@@ -182,11 +206,24 @@ impl Places {
     /// Waits until nobody is connected.
     pub(super) async fn empty(&self) {
         // The places are never closed.
-        let _ = self.free.acquire_many(self.limits.connections_max).await;
+        let all = self.limits().connections_max;
+        let _ = self.free.acquire_many(all).await;
+    }
+}
+
+impl Limits {
+    fn permits(self) -> usize {
+        let permits = usize::try_from(self.connections_max).unwrap_or(Semaphore::MAX_PERMITS);
+        permits.min(Semaphore::MAX_PERMITS)
     }
 }
 
 impl Taken {
+    /// Whether it has as many as it may have.
+    fn is_full(&self, peer: Peer) -> bool {
+        self.of(peer) >= self.limits.per_address_max
+    }
+
     fn of(&self, peer: Peer) -> u32 {
         self.by_peer.get(&peer).copied().unwrap_or_default()
     }
@@ -242,9 +279,16 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if self.activity.is_evicted() {
-            self.tally().note(Fate::Evicted);
+        let mut taken = self.places.taken();
+        taken.leave(self.number, self.peer);
+        let permit = self.permit.take();
+        match taken.owed.checked_sub(1) {
+            Some(owed) => {
+                taken.owed = owed;
+                permit.into_iter().for_each(OwnedSemaphorePermit::forget);
+            }
+            // Before another look at what is owed.
+            None => drop(permit),
         }
-        self.places.taken().leave(self.number, self.peer);
     }
 }

@@ -27,6 +27,8 @@ const METRICS_WORKSPACES_MAX: i64 = 1_000;
 const RETIRE_MS_MAX: u64 = 3_600_000;
 
 /// How connections are taken in and ended. [`Limits`] has an example.
+///
+/// What goes together is checked when everything was read: one half may be in a file.
 #[derive(Args, Clone, Debug)]
 pub struct TransportArgs {
     /// Most connections at a time.
@@ -53,15 +55,15 @@ pub struct TransportArgs {
     pub connections_per_address_max: Option<u32>,
 
     /// The certificate to serve TLS with, as PEM, and those that signed it behind it.
-    #[arg(long, value_name = "PATH", requires = "tls_key")]
+    #[arg(long, value_name = "PATH")]
     pub tls_cert: Option<PathBuf>,
 
     /// The key of that certificate, as PEM.
-    #[arg(long, value_name = "PATH", requires = "tls_cert")]
+    #[arg(long, value_name = "PATH")]
     pub tls_key: Option<PathBuf>,
 
     /// Answer other machines without TLS: TLS ends in front of it, or the network is trusted.
-    #[arg(long, conflicts_with = "tls_cert")]
+    #[arg(long)]
     pub plain_http: bool,
 
     /// Answer /metrics, /livez and /readyz at this address too, without a key [default: nowhere].

@@ -1,5 +1,6 @@
 //! Every metric, with its meaning.
 
+mod config;
 mod globe;
 mod house;
 mod region;
@@ -15,6 +16,7 @@ pub(super) fn all(seen: &Seen) -> Vec<Family> {
     all.extend(seen.workspaces.iter().map(|all| workspaces(all)));
     all.extend(table(&seen.counts));
     all.extend(house::all(seen));
+    all.extend(config::all(&seen.config));
     all.extend(seen.region.iter().flat_map(region::all));
     all.extend(seen.globe.iter().flat_map(globe::all));
     all.extend(stores::all(seen));

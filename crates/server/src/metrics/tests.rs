@@ -9,6 +9,7 @@ const PAGE: &str = include_str!("../../../../docs/metrics.md");
 /// What reads the counts.
 const SOURCES: [&str; 5] = [
     include_str!("gather.rs"),
+    include_str!("gather/config.rs"),
     include_str!("gather/house.rs"),
     include_str!("gather/region.rs"),
     include_str!("gather/globe.rs"),
@@ -144,8 +145,8 @@ fn every_count_has_a_metric() {
         };
         names.filter(|name| !is_read(name)).collect()
     }
-    let Seen { counts, region, globe, idempotency, settings, tally, .. } = seen();
-    assert_eq!(missing(&tally), [""; 0]);
+    let Seen { counts, region, globe, idempotency, settings, config, .. } = seen();
+    assert_eq!(missing(&config), [""; 0]);
     assert_eq!(missing(&counts), [""; 0]);
     assert_eq!(missing(&region.unwrap()), [""; 0]);
     assert_eq!(missing(&globe.unwrap()), [""; 0]);

@@ -1,6 +1,7 @@
 use super::welcome::{Welcome, grouped, reachable};
 use super::*;
-use crate::cli::{DatabaseArgs, LogArgs, LogLevel, TransportArgs};
+use crate::cli::{DatabaseArgs, TransportArgs};
+use crate::globe::StartError;
 
 fn transport() -> TransportArgs {
     TransportArgs {
@@ -18,6 +19,7 @@ fn transport() -> TransportArgs {
 
 fn args() -> ServeArgs {
     ServeArgs {
+        config: None,
         listen: "0.0.0.0:7600".parse().unwrap(),
         memory: 64 << 20,
         root_key: Some("hush".to_owned()),
@@ -66,7 +68,11 @@ fn keys_do_not_cross_a_network_in_clear_text_unless_that_is_wanted() {
     }
     let wanted = TransportArgs { plain_http: true, ..transport() };
     assert!(wire::check(&ServeArgs { transport: wanted, ..args() }).is_ok());
-    let encrypted = TransportArgs { tls_cert: Some("c.pem".into()), ..transport() };
+    let encrypted = TransportArgs {
+        tls_cert: Some("c.pem".into()),
+        tls_key: Some("k.pem".into()),
+        ..transport()
+    };
     assert!(wire::check(&ServeArgs { transport: encrypted, ..args() }).is_ok());
     for loopback in ["127.0.0.1:1", "[::1]:1"] {
         let args = ServeArgs { listen: loopback.parse().unwrap(), ..args() };
@@ -98,8 +104,8 @@ fn each_listener_is_opened_to_a_network_by_words_of_its_own() {
     let check = |transport| wire::check(&ServeArgs { transport, ..args() });
     let admin_listen = Some("0.0.0.0:9300".parse().unwrap());
     let plain = TransportArgs { plain_http: true, admin_listen, ..transport() };
-    let tls_cert = Some("c.pem".into());
-    let encrypted = TransportArgs { tls_cert, admin_listen, ..transport() };
+    let (tls_cert, tls_key) = (Some("c.pem".into()), Some("k.pem".into()));
+    let encrypted = TransportArgs { tls_cert, tls_key, admin_listen, ..transport() };
     for callers in [plain, encrypted] {
         let error = check(callers.clone()).unwrap_err();
         assert!(matches!(error, ServeError::AdminExposed(_)), "{error}");
@@ -112,7 +118,11 @@ fn each_listener_is_opened_to_a_network_by_words_of_its_own() {
 
 #[test]
 fn the_welcome_says_https_where_it_is() {
-    let transport = TransportArgs { tls_cert: Some("c.pem".into()), ..transport() };
+    let transport = TransportArgs {
+        tls_cert: Some("c.pem".into()),
+        tls_key: Some("k.pem".into()),
+        ..transport()
+    };
     let said = welcome(&ServeArgs { transport, ..args() });
     assert!(said.contains(" https://127.0.0.1:7600/v2/") && !said.contains("http://"), "{said}");
 }

@@ -1,7 +1,7 @@
 //! What `serve` does about sockets: whether they may be plain, how many there are, and how the
 //! end of them begins.
 
-use std::io;
+use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -14,41 +14,78 @@ use crate::accept::{Entrance, Limits, files};
 use crate::cli::{ServeArgs, TransportArgs};
 use crate::log::{Event, Log};
 use crate::signals::Signals;
-use crate::tls::Tls;
+use crate::tls::{Pair, Tls};
 
 /// Clients that may wait to be taken in. One more would be dropped and try again after a second, so
 /// a crowd that comes at once should fit. The system holds it to its own bound, 4,096 on Linux.
 const BACKLOG: u32 = 4_096;
 
-/// Keys must not cross a network in clear text by accident.
+/// Everything about sockets that can be wrong before there are any.
 pub(super) fn check(args: &ServeArgs) -> Result<(), ServeError> {
+    check_tls(&args.transport)?;
+    check_plain(args)?;
+    check_admin(&args.transport)
+}
+
+/// A certificate and its key are one thing, and it is not plain HTTP.
+pub(crate) fn check_tls(args: &TransportArgs) -> Result<(), ServeError> {
+    match (args.tls_cert.is_some(), args.tls_key.is_some()) {
+        (true, false) => Err(ServeError::HalfTls("--tls-key")),
+        (false, true) => Err(ServeError::HalfTls("--tls-cert")),
+        (true, true) if args.plain_http => Err(ServeError::PlainTls),
+        _ => Ok(()),
+    }
+}
+
+/// Keys must not cross a network in clear text by accident.
+pub(crate) fn check_plain(args: &ServeArgs) -> Result<(), ServeError> {
     let wire = &args.transport;
-    let in_clear_text = wire.tls_cert.is_none() && !wire.plain_http;
-    if in_clear_text && !args.listen.ip().is_loopback() {
-        return Err(ServeError::PlainHttpExposed(args.listen));
+    let in_clear_text = wire.tls_cert.is_none() && wire.tls_key.is_none() && !wire.plain_http;
+    match in_clear_text && !args.listen.ip().is_loopback() {
+        true => Err(ServeError::PlainHttpExposed(args.listen)),
+        false => Ok(()),
     }
-    // Whether callers are served with TLS or not says nothing about who may look.
-    let is_exposed = |address: &SocketAddr| !wire.admin_exposed && !address.ip().is_loopback();
-    if let Some(address) = wire.admin_listen.filter(is_exposed) {
-        return Err(ServeError::AdminExposed(address));
+}
+
+/// Whether callers are served with TLS or not says nothing about who may look.
+pub(crate) fn check_admin(args: &TransportArgs) -> Result<(), ServeError> {
+    let is_exposed = |address: &SocketAddr| !args.admin_exposed && !address.ip().is_loopback();
+    match args.admin_listen.filter(is_exposed) {
+        Some(address) => Err(ServeError::AdminExposed(address)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// TLS, if it was asked for.
-pub(super) fn tls(args: &TransportArgs) -> Result<Option<Tls>, ServeError> {
+pub(crate) fn tls(args: &TransportArgs) -> Result<Option<Tls>, ServeError> {
     let files = args.tls_cert.as_deref().zip(args.tls_key.as_deref());
-    let load = |(certificate, key)| Tls::load(certificate, key);
+    let load = |(certificate, key)| Tls::new(Pair::load(certificate, key)?);
     Ok(files.map(load).transpose()?)
 }
 
 /// How many connections there may be. Warns if that is less than was asked for.
-pub(super) fn limits(args: &TransportArgs, log: &Log) -> Limits {
+pub(crate) fn limits(args: &TransportArgs) -> Limits {
     let limits = args.limits(files::allow(args.connections_max));
     if limits.connections_max < args.connections_max {
         log.say(Event::FilesFew { connections_max: limits.connections_max.into() });
     }
     limits
+}
+
+fn warn_of_few_files(connections_max: u32) {
+    // Nobody may be reading this.
+    let _ = writeln!(
+        io::stderr().lock(),
+        "warning: this process may open too few files for --connections-max: it takes \
+         {connections_max} connections. Raise the limit (`ulimit -n`, LimitNOFILE=)."
+    );
+}
+
+/// Whether SIGHUP is ours. If there is nothing to be read again and a terminal started us, it means
+/// that the terminal is gone.
+pub(super) fn wants_hangups(args: &ServeArgs) -> bool {
+    let can_reload = args.config.is_some() || args.transport.tls_cert.is_some();
+    can_reload || !io::stdin().is_terminal()
 }
 
 /// Listens there.

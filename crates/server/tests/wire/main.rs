@@ -13,6 +13,8 @@ mod bounded;
 #[cfg(test)]
 mod client;
 #[cfg(test)]
+mod config;
+#[cfg(test)]
 mod control;
 #[cfg(test)]
 mod globe;

@@ -40,7 +40,7 @@ fn look(admin: SocketAddr, method: &str, path: &str) -> (String, String) {
     (head.to_owned(), body.to_owned())
 }
 
-fn scrape(admin: SocketAddr) -> String {
+pub(crate) fn scrape(admin: SocketAddr) -> String {
     let (head, body) = look(admin, "GET", "/metrics");
     assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
     assert!(
@@ -51,7 +51,7 @@ fn scrape(admin: SocketAddr) -> String {
 }
 
 /// The value of a series.
-fn value(metrics: &str, series: &str) -> f64 {
+pub(crate) fn value(metrics: &str, series: &str) -> f64 {
     let found = metrics.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
     found.unwrap_or_else(|| panic!("no {series} in {metrics}")).parse().unwrap()
 }

@@ -1,6 +1,6 @@
 //! Namespaces whose limits hold in a burst: doors that share a region.
 
-use tidegate::{MemoryStore, RegionalStore, Tuning};
+use tidegate::{Consistency, MemoryStore, RegionalStore, Tuning};
 use tidegate_convergence::{BoardCall, Boarding, Calling, ShardCall};
 use tidegate_stores::control::Mode;
 use tokio::sync::watch;
@@ -52,8 +52,8 @@ async fn join(region: &Arc<Region>, store: &Arc<FakeStore>, consistency: Consist
     let limiter = limiter.region_tuned(Arc::clone(region) as _, Tuning::default());
     let limiter = Arc::new(limiter.build().unwrap());
     let (control, ids) = (Arc::new(control), RequestIds::new(1));
-    let defaults = Defaults { consistency, ..Defaults::default() };
-    let door = Arc::new(Door::new(limiter, control, once(&clock), ids, defaults));
+    let live = Arc::new(Live::of(consistency));
+    let door = Arc::new(Door::new(limiter, control, once(&clock), ids, live));
     World { door, clock, store: Arc::clone(store) }
 }
 
