@@ -220,6 +220,8 @@ fn a_real_prometheus_understands_every_question_and_an_alert_comes_and_goes() {
         }
     }
     assert!(used.len() > 50, "{}", used.len());
+    let measured = || prometheus.series("tidegate_clock_skew_measured_total > 0").len();
+    eventually(DEADLINE, || (measured() == 4).then_some(())); // of Redis and MariaDB, by both
     assert!(prometheus.series("no_such_metric").is_empty(), "one can be missed");
     let healthy = || {
         let rules = watched.prometheus.ask("rules", &[]);
