@@ -3,6 +3,7 @@
 mod admin;
 mod error;
 mod keys;
+mod sweep;
 mod told;
 mod welcome;
 
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use tidegate::{Clock, Drained, Limiter, Saved, SystemClock};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, timeout};
 
 use crate::accept::{Connections, Entrance};
 use crate::cli::ServeArgs;
@@ -34,6 +35,7 @@ use crate::tls::Tls;
 use admin::Admin;
 pub use error::ServeError;
 use keys::{KeyNews, Opened};
+use sweep::sweep;
 use told::{tell, tell_if_slow};
 use welcome::{Farewell, Welcome};
 
@@ -56,10 +58,109 @@ const LOG_DEADLINE: Duration = Duration::from_millis(500);
 
 const _: () = assert!(REQUESTS_DEADLINE.as_secs() < END_DEADLINE.as_secs());
 
-/// How often memory of expired subjects is given back, and in how many bounded steps. Together
-/// some forty thousand subjects a second are looked at, for a few thousandths of one core.
-const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
-const SWEEP_STEPS: usize = 16;
+/// Why the server does not run. [`serve`] has an example.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The root key cannot be sent in a header. The key itself is not repeated: it is a secret.
+    #[error("the root key (TIDEGATE_ROOT_KEY or --root-key) {0}")]
+    InvalidKey(&'static str),
+    /// There is nobody who could call.
+    #[error(
+        "there is no root key in {0} yet.\nMake one with `tidegate key create`, or give one in \
+         TIDEGATE_ROOT_KEY."
+    )]
+    NoKey(String),
+    /// No place for the data.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// Not the address of a database.
+    #[error("the database of keys and overrides (TIDEGATE_DATABASE or --database): {0}.")]
+    InvalidDatabase(GlobeError),
+    /// The database of keys and overrides does not answer.
+    #[error(
+        "{0}: {1}.\nWithout its keys nobody could call. A server that is given one in \
+         TIDEGATE_ROOT_KEY starts all the same."
+    )]
+    Database(String, GlobalError),
+    /// The first key could not be put where it would be found.
+    #[error("the first root key cannot be written to {}: {why}", path.display())]
+    KeyFile {
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        why: io::Error,
+    },
+    /// Keys must not cross a network in clear text by accident.
+    #[error(
+        "{0} can be reached by other machines, and without TLS they would send their keys in \
+         clear text.\nGive --tls-cert and --tls-key, or say --plain-http if TLS ends in front of \
+         it, or listen on 127.0.0.1."
+    )]
+    PlainHttpExposed(SocketAddr),
+    /// Neither must what is for operators.
+    #[error(
+        "{0} (TIDEGATE_ADMIN_LISTEN or --admin-listen) can be reached by other machines, and what \
+         it says needs no key and is not encrypted.\nSay --admin-exposed if they are trusted, or \
+         listen on 127.0.0.1."
+    )]
+    AdminExposed(SocketAddr),
+    /// TLS, or its files.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// Not the address of a Redis. It is not repeated: there may be a password in it.
+    #[error(
+        "the regional store (TIDEGATE_REDIS or --redis): {0}.\nExpected \
+         redis://[[user]:password@]host[:port][/database], with several hosts \
+         redis://host,host/?sentinel=<name> or redis://host,host/?cluster=true."
+    )]
+    InvalidRedis(#[from] ConfigError),
+    /// Not a fleet secret.
+    #[error(
+        "the fleet secret (TIDEGATE_FLEET_SECRET or --fleet-secret) {0}, such as \
+         `openssl rand -hex 32` prints."
+    )]
+    InvalidFleetSecret(&'static str),
+    /// The other regions.
+    #[error(transparent)]
+    Globe(#[from] StartError),
+    /// Someone else listens there.
+    #[error(
+        "{0} is already in use.\nStop the process that listens there, or choose another address: \
+         `--listen 127.0.0.1:0` takes any free port."
+    )]
+    AddressInUse(SocketAddr),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, #[source] io::Error),
+    /// The limiter could not be built.
+    #[error("cannot build the limiter: {0}")]
+    Build(#[from] tidegate::BuildError),
+    /// The operating system refused something else.
+    #[error("cannot start: {0}")]
+    Start(#[from] io::Error),
+}
+
+impl ServeError {
+    /// 2 if it was said wrongly, 1 if it could not be done. [`serve`] has an example.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::InvalidKey(_)
+            | Self::NoKey(_)
+            | Self::Place(_)
+            | Self::InvalidDatabase(_)
+            | Self::Database(_, GlobalError::Schema(_))
+            | Self::PlainHttpExposed(_)
+            | Self::AdminExposed(_)
+            | Self::Tls(_)
+            | Self::InvalidRedis(_)
+            | Self::InvalidFleetSecret(_) => ExitCode::from(2),
+            Self::Globe(why) if why.is_usage() => ExitCode::from(2),
+            _ => ExitCode::from(1),
+        }
+    }
+}
 
 /// Serves until a signal asks for the end.
 ///
@@ -415,18 +516,4 @@ fn database(args: &ServeArgs, shared: &Shared) -> Result<Arc<Database>, ServeErr
     let directory = data_dir(args)?;
     let url = place::database_url(&directory);
     Ok(Arc::new(Database::parse(&url).map_err(ServeError::InvalidDatabase)?))
-}
-
-/// Gives memory back, a little at a time.
-async fn sweep(door: Arc<Door>) {
-    let mut ticks = interval(SWEEP_INTERVAL);
-    // After a pause the steps that were missed are not made up for: that would be a long step.
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    loop {
-        ticks.tick().await;
-        for _ in 0..SWEEP_STEPS {
-            door.limiter().sweep();
-        }
-        door.sweep();
-    }
 }

@@ -11,6 +11,7 @@ mod patience;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -33,6 +34,9 @@ pub(crate) use patience::Patience;
 /// How long the conversation rests when nothing is to be done; it is woken before, if something
 /// is.
 const IDLE: Duration = Duration::from_secs(1);
+
+/// How long it rests after a step that panicked: one that always does must not spin.
+const PANIC_REST: Duration = Duration::from_secs(1);
 
 /// A patience that no clock can add up is taken for this one.
 const LONG: Duration = Duration::from_secs(31 * 24 * 3_600);
@@ -302,7 +306,11 @@ impl Shared {
     async fn keep(self: Arc<Self>) {
         loop {
             let woken = self.wake.notified();
-            let next = self.tick();
+            // A mistake in one step must not end all the others: totals are sent again.
+            let Ok(next) = catch_unwind(AssertUnwindSafe(|| self.tick())) else {
+                sleep_until(Instant::now() + PANIC_REST).await;
+                continue;
+            };
             tokio::select! {
                 () = woken => {}
                 () = sleep_until(next) => {}

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tidegate::{
-    Batch, Cost, Limit, Limiter, MemoryStore, Part, RegionalStore, Request, Source, StoreError,
-    Subject, Tuning, Window,
+    Batch, Clock, Cost, Limit, Limiter, MemoryStore, Now, Part, RegionalStore, Request, Source,
+    StoreError, Subject, SystemClock, Tuning, Window,
 };
 use tidegate_convergence::{BoardCall, Boarding, Calling, ShardCall};
 use tokio::time::{Instant, interval};
@@ -281,4 +281,30 @@ fn a_runtime_that_is_gone_delays_nobody() {
         }
         assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
     });
+}
+
+/// A clock that panics once when it is told to.
+struct Slip(SystemClock, Arc<AtomicBool>);
+
+impl Clock for Slip {
+    fn now(&self) -> Now {
+        assert!(!self.1.swap(false, Ordering::SeqCst), "a mistake, on purpose");
+        self.0.now()
+    }
+}
+
+/// a step of the conversation that panics is one step less.
+#[tokio::test]
+async fn a_panic_does_not_end_the_conversation() {
+    let (store, slips) = (Store::new(), Arc::new(AtomicBool::new(false)));
+    let regional: Arc<dyn RegionalStore> = Arc::clone(&store) as _;
+    let clock = Slip(SystemClock::new(), Arc::clone(&slips));
+    let builder = Limiter::builder().clock(clock).region_tuned(regional, Tuning::default());
+    let a = builder.build().unwrap();
+    assert!(a.check(&request("i", 10, 1)).await.admitted());
+    until("the first is recorded", || store.sum() == 1).await;
+    slips.store(true, Ordering::SeqCst);
+    until("a step has panicked", || !slips.load(Ordering::SeqCst)).await;
+    assert!(a.check_now(&request("i", 10, 2)).admitted());
+    until("the second is recorded", || store.sum() == 3).await;
 }

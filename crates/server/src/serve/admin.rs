@@ -30,6 +30,7 @@ use tokio::time::timeout;
 
 use super::{ServeArgs, ServeError, wire};
 use crate::health;
+use crate::log::panics;
 use crate::metrics::{Metrics, TEXT_FORMAT};
 use crate::reply::Reply;
 use looks::{Asked, Looks};
@@ -63,11 +64,14 @@ impl Admin {
 
     /// Begins to answer.
     pub(super) fn begin(self, metrics: Arc<Metrics>) -> Option<JoinHandle<()>> {
-        self.0.map(|listener| tokio::spawn(accept(listener, metrics)))
+        let listener = Arc::new(self.0?);
+        let log = metrics.log.clone();
+        let begin = move || accept(Arc::clone(&listener), Arc::clone(&metrics));
+        Some(panics::keep("admin", &log, begin))
     }
 }
 
-async fn accept(listener: TcpListener, metrics: Arc<Metrics>) {
+async fn accept(listener: Arc<TcpListener>, metrics: Arc<Metrics>) {
     let mut looks = Looks::default();
     loop {
         let Ok((stream, _)) = listener.accept().await else {
