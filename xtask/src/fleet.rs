@@ -77,10 +77,38 @@ fn previous(repo: &Repo, place: &Path) -> Result<Option<PathBuf>> {
     if !unpack(repo, &commit, &source) {
         return Ok(None);
     }
+    mark(&source.join("Cargo.toml"), &commit)?;
     let mut cargo = repo.cargo();
     cargo.current_dir(&source);
     build(cargo, repo, &program)?;
+    let mut ask = Command::new(&program);
+    ask.arg("--version");
+    if !child::output(ask)?.contains(&mark_of(&commit)) {
+        return Err(Failure::check("what was built is not the previous program"));
+    }
     Ok(Some(program))
+}
+
+/// What the version of the previous program ends with.
+fn mark_of(commit: &str) -> String {
+    format!("-previous-{}", commit.get(..7).unwrap_or(commit))
+}
+
+/// Gives the previous sources a version of their own. To cargo, two checkouts with equal names and
+/// versions are the same packages if they share a build directory: it would take what it built of
+/// one for the other.
+fn mark(manifest: &Path, commit: &str) -> Result<()> {
+    let text = fs::read_to_string(manifest).context(manifest.display())?;
+    let marked = marked(&text, &mark_of(commit));
+    let marked = marked.ok_or_else(|| Failure::check("the previous sources have no version"))?;
+    fs::write(manifest, marked).context(manifest.display())
+}
+
+/// The manifest of a workspace, with something behind its version.
+fn marked(manifest: &str, mark: &str) -> Option<String> {
+    let (before, rest) = manifest.split_once("\nversion = \"")?;
+    let (version, after) = rest.split_once('"')?;
+    Some(format!("{before}\nversion = \"{version}{mark}\"{after}"))
 }
 
 /// Writes the sources of a commit into a directory, and says whether it could.
@@ -109,6 +137,13 @@ mod tests {
         assert_eq!(counted("logs are in /somewhere", false), (0, 1));
         assert_eq!(counted("45 passed, 0 failed", false), (45, 1), "it failed all the same");
         assert_eq!(counted("", true), (0, 1), "nothing was drilled");
+    }
+
+    #[test]
+    fn the_previous_sources_are_packages_of_their_own() {
+        let text = "[workspace.package]\nversion = \"0.1.0\"\nedition = \"2024\"\n";
+        let marked = marked(text, &mark_of("5b0241d80a56")).unwrap();
+        assert!(marked.contains("\nversion = \"0.1.0-previous-5b0241d\"\nedition"), "{marked}");
     }
 
     #[test]
