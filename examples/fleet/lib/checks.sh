@@ -128,10 +128,10 @@ has_settled() {
 }
 
 # Spends one of a limit at a server, and prints the answer as JSON.
-# spend SERVER NAMESPACE IDENTIFIER LIMIT
+# spend SERVER NAMESPACE IDENTIFIER LIMIT [OPTION…]
 spend() {
     tidegate limit --url "$(url "$1")" --namespace "$2" --identifier "$3" --limit "$4" \
-        --window "$(window)" --output json
+        --window "$(window)" --output json "${@:5}"
 }
 
 # Whether a server would decide by this limit.

@@ -125,9 +125,15 @@ export_all() {
 
 # Starts a server as its unit would, with the program that WITH names. It is not waited for.
 start_server() {
-    local command
-    command=$(fill tidegate.conf "$1" | sed -n 's|^ExecStart=/usr/bin/tidegate ||p')
+    local command region=${1%-*}
+    command=$(sed -n 's|^ExecStart=/usr/bin/tidegate ||p' "$HERE/tidegate.conf")
+    command=${command/\/etc\/tidegate/"$DIR/$1"}
+    # An older program may know no configuration file: it is told the same.
+    grep -q -- --config <<< "$("${WITH:-$BIN}" serve --help)" ||
+        command="serve --listen ${LISTEN[$1]} --admin-listen ${ADMIN[$1]} --region $region"
+    [[ $command == *--config* ]] || command+=" --retire-for 2s"
     mkdir -p "$DIR/$1"
+    fill server.toml "$1" > "$DIR/$1/server.toml"
     (
         export_all server.env "$1"
         # shellcheck disable=SC2086 # words are what a unit makes of it, too
