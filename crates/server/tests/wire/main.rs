@@ -25,6 +25,8 @@ mod logs;
 #[cfg(test)]
 mod metrics;
 #[cfg(test)]
+mod outage;
+#[cfg(test)]
 mod packaging;
 #[cfg(test)]
 mod process;

@@ -13,4 +13,6 @@ mod faults;
 #[cfg(test)]
 mod network;
 #[cfg(test)]
+mod outage;
+#[cfg(test)]
 mod shapes;
