@@ -135,9 +135,9 @@ impl Answer {
 
     /// The exact time after which this cost fits if nothing else happens: 0 for an admission,
     /// `None` if it never fits. Of a [denial by an outage](Denial::Outage) it is when the region is
-    /// asked again at the earliest, which may be in vain. In a batch, the items before it that concern the same subject come
-    /// with it; the batch fits when the last of its items does. The [crate](crate) begins with an
-    /// example.
+    /// asked again at the earliest, which may be in vain. In a batch, the items before it that
+    /// concern the same subject come with it; the batch fits when the last of its items does. The
+    /// [crate](crate) begins with an example.
     #[must_use]
     pub fn retry_after_ms(&self) -> Option<u64> {
         let Retry { view, window, cost, start_ms, now_ms } = self.retry;

@@ -268,7 +268,7 @@ impl Leaving<'_> {
         std::mem::forget(self);
     }
 
-    /// What is claimed is admitted or charged, unless it has ended already: says whether it was not.
+    /// What is claimed is admitted or charged. Says whether that is so: it may have ended already.
     fn give_up(&self) -> bool {
         let (gave_up, work) = {
             let (mut state, now) = (self.shared.lock(), self.shared.clock.now());

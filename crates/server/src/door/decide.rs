@@ -149,7 +149,7 @@ impl Door {
     /// # Cancel safety
     /// Once something is spent nothing is waited for: the region was asked about what is only
     /// tried before. The exception is what is only tried in a namespace that is bounded, which has
-    /// to be granted too, or that denies in an outage: a client that leaves then has not spent that.
+    /// to be granted too, or that denies in an outage: who leaves then has not spent that.
     async fn decide_all(
         &self,
         caller: &Caller,

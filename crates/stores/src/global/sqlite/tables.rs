@@ -70,7 +70,7 @@ pub(super) const CONSISTENCY: Migration = Migration::Column {
     add: "ALTER TABLE tidegate_namespaces ADD COLUMN consistency INTEGER NULL",
 };
 
-/// What becomes of a namespace's requests when their region cannot be asked. Nothing, until somebody
+/// What becomes of a namespace's requests when the region cannot be asked. Nothing, until somebody
 /// says it.
 pub(super) const OUTAGE: Addition = Addition {
     name: "tidegate_namespaces.outage",
