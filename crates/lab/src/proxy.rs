@@ -1,7 +1,8 @@
 //! A network between a client and a server that can be made bad, one way at a time.
 //!
 //! It reads the Redis protocol in both directions, so that it knows which answer belongs to which
-//! command: "after the server executed it" is a fact here, not a guess about time.
+//! command: "after the server executed it" is a fact here, not a guess about time. In front of
+//! other servers it is [blind](Proxy::blind).
 
 mod pump;
 
@@ -27,6 +28,8 @@ pub struct Proxy {
 /// nothing here is hot.
 #[derive(Debug, Default)]
 struct Switches {
+    /// The bytes are of another protocol, and are not read.
+    blind: bool,
     delay_ms: AtomicU64,
     /// How many more bytes of answers pass; 0 is "as many as come".
     cut_after: AtomicU64,
@@ -46,9 +49,23 @@ impl Proxy {
     /// # Errors
     /// When there is no port left.
     pub fn start(server: u16) -> Result<Self> {
+        Self::start_with(server, Switches::default())
+    }
+
+    /// A proxy in front of a server that speaks anything, such as a database. It passes bytes as
+    /// they come: it can be late, cut, swallow and refuse, and what it is told to double it does
+    /// not.
+    ///
+    /// # Errors
+    /// As [`Proxy::start`].
+    pub fn blind(server: u16) -> Result<Self> {
+        Self::start_with(server, Switches { blind: true, ..Switches::default() })
+    }
+
+    fn start_with(server: u16, switches: Switches) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").map_err(Error::because("a proxy"))?;
         let port = listener.local_addr().map_err(Error::because("a proxy"))?.port();
-        let switches = Arc::new(Switches::default());
+        let switches = Arc::new(switches);
         let shared = Arc::clone(&switches);
         thread::spawn(move || accept(&listener, server, &shared));
         Ok(Self { port, switches })

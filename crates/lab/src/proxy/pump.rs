@@ -82,6 +82,11 @@ impl There {
                 held.clear();
                 continue;
             }
+            if self.switches.blind {
+                self.to.write_all(&held)?;
+                held.clear();
+                continue;
+            }
             let ends = ends(&held)?;
             let Some(end) = ends.last().copied() else { continue };
             let commands: Vec<u8> = held.drain(..end).collect();
@@ -128,6 +133,12 @@ impl Back {
             }
             if self.must_cut(held.len().saturating_sub(before)) {
                 return Ok(());
+            }
+            if self.switches.blind {
+                self.wait();
+                self.to.write_all(&held)?;
+                held.clear();
+                continue;
             }
             let ends = ends(&held)?;
             let mut passed = Vec::new();

@@ -121,3 +121,18 @@ fn a_delay_delays() {
     client.0.set_read_timeout(Some(DEADLINE)).unwrap();
     client.hear(":1\r\n");
 }
+
+#[test]
+fn a_blind_proxy_passes_what_it_does_not_understand() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let proxy = Proxy::blind(listener.local_addr().unwrap().port()).unwrap();
+    let mut client = Client::to(&proxy);
+    let mut server = Client(listener.accept().unwrap().0);
+    // The server speaks first, as a database does.
+    server.say("not\x00RESP");
+    client.hear("not\x00RESP");
+    client.say("nor is this");
+    server.hear("nor is this");
+    proxy.refuse(true);
+    client.hears_the_end();
+}
