@@ -10,6 +10,7 @@
 )]
 
 mod bench;
+mod chaos;
 mod checkers;
 mod child;
 mod failure;
@@ -46,7 +47,9 @@ Tidegate's tasks: cargo xtask <command>
   bench NAME [ARGS]...             Run a benchmark of bench/, for example: bench decide --json
   sim [--seeds N] [--seed K] [--trace] [--canaries] [--overshoot]
                                    Simulate a region that breaks; --help says more.
-  promises [--check]               Measure what PROMISES.md says and write it there, or compare it.
+  chaos [--minutes N] [--seed K] [--only FAULT,...] [--keep DIR] [--json] [--planted NAME]
+                                   Break real servers, stores and networks under load, and judge
+                                   what callers were told; --help says more.
   openapi                          Write docs/openapi.json anew, from the tables of the server.
   setup                            Install the Debian packages the commands above need.
   help, --help                     Show this text.
@@ -85,7 +88,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "fuzz" => fuzz::command(&repo, rest),
         "bench" => bench::command(&repo, rest),
         "sim" => sim::command(&repo, rest),
-        "promises" => promises::command(&repo, rest),
+        "chaos" => chaos::command(&repo, rest),
         "openapi" => openapi::command(&repo, rest),
         "setup" => setup::command(rest),
         other => {
@@ -121,7 +124,7 @@ mod tests {
     #[test]
     fn help_names_every_command() {
         for command in
-            ["test", "tidy", "mutants", "fuzz", "bench", "sim", "promises", "openapi", "setup"]
+            ["test", "tidy", "mutants", "fuzz", "bench", "sim", "chaos", "openapi", "setup"]
         {
             assert!(HELP.contains(&format!("\n  {command} ")), "{command}");
         }

@@ -99,8 +99,17 @@ pub(crate) const PYTHON: Need = Need {
     why: "the published Python client and schemathesis are tested",
 };
 
+/// A server whose clock is wrong.
+pub(crate) const FAKETIME: Need = Need {
+    binary: "faketime",
+    proof: &[],
+    package: "faketime",
+    service: None,
+    why: "`chaos` runs servers whose clock is wrong",
+};
+
 /// Everything any command may need.
-const ALL: [&Need; 8] = [&CXX, &VALGRIND, &REDIS, &MARIADB, &HAPROXY, &NODE, &NPM, &PYTHON];
+const ALL: [&Need; 8] = [&CXX, &VALGRIND, &REDIS, &MARIADB, &NODE, &NPM, &PYTHON, &FAKETIME];
 
 /// Installs the packages named by its arguments, after the first, which names their services.
 /// Packages that bring a service start it unless `policy-rc.d` forbids it; a policy that is already
@@ -276,10 +285,8 @@ mod tests {
     #[test]
     fn the_advice_is_one_line() {
         let line = advice(&ALL);
-        assert!(
-            line.contains(" --no-remove g++ valgrind redis-server mariadb-server haproxy nodejs ")
-        );
-        assert!(line.ends_with(" npm python3-venv"));
+        assert!(line.contains(" --no-remove g++ valgrind redis-server mariadb-server nodejs npm "));
+        assert!(line.ends_with(" python3-venv faketime"));
         assert_eq!(line.lines().count(), 1);
     }
 

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::process::Command;
 
 use crate::bench;
+use crate::chaos;
 use crate::checkers::{self, Home};
 use crate::child;
 use crate::failure::{Failure, Result};
@@ -66,6 +67,12 @@ pub(crate) const STEPS: [Step; 13] = [
         about: "500 seeds of a region that breaks, the mistakes they must find, and PROMISES.md",
         needs: &[],
         run: sim,
+    },
+    Step {
+        name: "chaos",
+        about: "a minute of real servers that break, and a mistake that must be found",
+        needs: &[&setup::REDIS, &setup::MARIADB, &setup::FAKETIME],
+        run: chaos::step,
     },
     Step {
         name: "loom",

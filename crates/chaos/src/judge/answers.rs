@@ -1,0 +1,70 @@
+//! Every call that reached a living server is answered, with a success, in time.
+
+use super::Verdict;
+use crate::fault::{Kind, Struck};
+use crate::history::{Call, End, History};
+use crate::http::Trouble;
+use crate::shape::{Class, node_name};
+use crate::strike::seconds;
+
+/// How far the times of callers and of those who end servers may lie apart.
+const APART_MS: u64 = 1_000;
+
+pub(super) fn judge(history: &History) -> Verdict {
+    let mut verdict = Verdict::new("answers");
+    let mut took: Vec<u64> = Vec::new();
+    let (mut unknown, mut refused) = (0_u64, 0_u64);
+    for call in &history.calls {
+        verdict.judged = verdict.judged.saturating_add(1);
+        match call.end {
+            End::Answered(_) if !is_stopped(history, call.node, call) => took.push(call.took_us),
+            End::Answered(_) | End::Nothing(Trouble::Left) => {}
+            // A call whose first try is still being decided says so.
+            End::Status(409) if call.subject.class == Class::Once => {}
+            End::Status(status) => {
+                verdict.breaks(format!("{} was answered {status}", place(call)));
+            }
+            End::Nothing(trouble) => {
+                let sent = trouble != Trouble::Refused;
+                unknown = unknown.saturating_add(u64::from(sent));
+                refused = refused.saturating_add(u64::from(!sent));
+                if !is_away(history, call) {
+                    verdict.breaks(format!("{} was not answered ({trouble:?})", place(call)));
+                }
+            }
+        }
+    }
+    took.sort_unstable();
+    let at = |percent: usize| {
+        let place = took.len().saturating_sub(1).saturating_mul(percent) / 100;
+        took.get(place).copied().unwrap_or(0)
+    };
+    verdict.said = format!(
+        "{unknown} unknown, {refused} refused; answered within {:.1} ms (50 %), {:.1} ms (99 %), \
+         {:.1} ms (all)",
+        seconds(at(50)),
+        seconds(at(99)),
+        seconds(at(100))
+    );
+    verdict
+}
+
+/// Which call, in words.
+fn place(call: &Call) -> String {
+    let at = seconds(call.sent_ms);
+    format!("{} at {} ({at:.1} s)", call.subject.name(), node_name(call.node))
+}
+
+/// Whether the server stood still at some time of the call.
+fn is_stopped(history: &History, node: usize, call: &Call) -> bool {
+    let here = |one: &&Struck| one.fault.kind == Kind::StopServer && one.fault.node == node;
+    let (from_ms, to_ms) = (call.sent_ms, call.ended_ms);
+    history.faults.iter().filter(here).any(|one| one.touches(from_ms, to_ms, APART_MS))
+}
+
+/// Whether the server ended or stood still at some time of the call.
+fn is_away(history: &History, call: &Call) -> bool {
+    let ended = history.life(call.node, call.life).and_then(|life| life.ended);
+    let is_ended = |at_ms: u64| at_ms <= call.ended_ms.saturating_add(APART_MS);
+    ended.is_some_and(|(at_ms, _)| is_ended(at_ms)) || is_stopped(history, call.node, call)
+}

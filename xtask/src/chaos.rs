@@ -1,0 +1,70 @@
+//! `cargo xtask chaos`: real servers that are broken on purpose, and what callers were told.
+
+use std::process::Command;
+
+use crate::child;
+use crate::failure::{Failure, Result};
+use crate::repo::Repo;
+use crate::setup;
+use crate::tally::Tally;
+
+/// How long the step of `cargo xtask test` lasts: every fault comes at least once.
+const STEP_MINUTES: &str = "1.2";
+/// How long it takes to find a planted mistake: a calm run is enough.
+const PLANTED_MINUTES: &str = "0.25";
+/// Another seed each time would fail on another day than the change that broke it.
+const STEP_SEED: &str = "1";
+
+/// `cargo xtask chaos [args]`. What the arguments mean, the program says itself.
+pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
+    setup::ensure(&[&setup::REDIS, &setup::MARIADB, &setup::FAKETIME])?;
+    build(repo)?;
+    let mut command = program(repo);
+    command.args(args);
+    // Not through a pipe: a long run shows how far it is.
+    match command.status() {
+        Ok(status) => match status.code() {
+            Some(0) => Ok(()),
+            Some(1) => Err(Failure::check(format!("a promise was broken ({status})"))),
+            _ => Err(Failure::usage(format!("the run did not come to a verdict ({status})"))),
+        },
+        Err(error) => Err(Failure::machine(format!("chaos: {error}"))),
+    }
+}
+
+/// The step: a run that must hold, and one with a mistake that must be found.
+pub(crate) fn step(repo: &Repo) -> Result<Tally> {
+    build(repo)?;
+    let mut run = program(repo);
+    run.args(["--minutes", STEP_MINUTES, "--seed", STEP_SEED]);
+    let mut tally = Tally::of_check(child::show(run, |_| {})?.is_success());
+    let mut planted = program(repo);
+    planted.args(["--minutes", PLANTED_MINUTES, "--only", "none", "--planted", "free"]);
+    planted.args(["--settle", "2"]);
+    let ended = child::show(planted, |_| {})?;
+    let found = ended.status.and_then(|status| status.code()) == Some(1);
+    println!("the planted mistake was {}", if found { "found" } else { "NOT found" });
+    tally.add(Tally::of_check(found));
+    Ok(tally)
+}
+
+/// Builds the server as the tests do, with its checks on, and the program.
+fn build(repo: &Repo) -> Result<()> {
+    let mut command = repo.cargo();
+    command.args(["build", "--profile", "test", "--bins"]);
+    // Of the whole workspace, as `unit` builds it: so nothing is built twice.
+    command.args(["--workspace", "--all-features"]);
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::check(format!("it does not build ({status})"))),
+        Err(error) => Err(Failure::machine(format!("cargo: {error}"))),
+    }
+}
+
+/// The program, told where the server is.
+fn program(repo: &Repo) -> Command {
+    let built = repo.target.join("debug");
+    let mut command = Command::new(built.join("tidegate-chaos"));
+    command.current_dir(&repo.root).arg("--server").arg(built.join("tidegate"));
+    command
+}
