@@ -37,10 +37,12 @@ pub(crate) fn step(repo: &Repo) -> Result<Tally> {
     build(repo)?;
     let mut run = program(repo);
     run.args(["--minutes", STEP_MINUTES, "--seed", STEP_SEED]);
+    run.arg("--keep").arg(repo.target.join("chaos/run"));
     let mut tally = Tally::of_check(child::show(run, |_| {})?.is_success());
     let mut planted = program(repo);
     planted.args(["--minutes", PLANTED_MINUTES, "--only", "none", "--planted", "free"]);
-    planted.args(["--settle", "2"]);
+    // It never agrees: nobody waits for that.
+    planted.args(["--settle", "2", "--keep"]).arg(repo.target.join("chaos/planted"));
     let ended = child::show(planted, |_| {})?;
     let found = ended.status.and_then(|status| status.code()) == Some(1);
     println!("the planted mistake was {}", if found { "found" } else { "NOT found" });
@@ -48,12 +50,13 @@ pub(crate) fn step(repo: &Repo) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Builds the server as the tests do, with its checks on, and the program.
+/// Builds the server with the checks that tests have, and the program.
 fn build(repo: &Repo) -> Result<()> {
     let mut command = repo.cargo();
-    command.args(["build", "--profile", "test", "--bins"]);
-    // Of the whole workspace, as `unit` builds it: so nothing is built twice.
-    command.args(["--workspace", "--all-features"]);
+    command.args(["build", "--profile", "test", "--bins", "--all-features"]);
+    // Not of the whole workspace, though `unit` has built that: with all features of all crates the
+    // server could make the mistakes that the simulator plants.
+    command.args(["-p", "tidegate-server", "-p", "tidegate-chaos"]);
     match command.status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(Failure::check(format!("it does not build ({status})"))),

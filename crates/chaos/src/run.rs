@@ -40,7 +40,9 @@ pub(crate) fn run(mut options: Options) -> Result<bool, String> {
     let program = fs::canonicalize(&options.server)
         .map_err(|why| format!("{}: {why}", options.server.display()))?;
     let world = Arc::new(World::start(&program, &home, &clock)?);
-    let history = runtime.block_on(story(&options, &world, clock))?;
+    let history = runtime.block_on(story(&options, &world, clock)).inspect_err(|_| {
+        eprintln!("logs: {}", home.display());
+    })?;
     let verdicts = judge::all(&history);
     let report = Report { options: &options, history: &history, verdicts: &verdicts };
     if !options.json {

@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::fault::{Fault, Hold};
 use crate::http::KEY;
 use crate::node::{Node, Spec};
-use crate::shape::{NODES, REGIONS, region_of};
+use crate::shape::{NODES, REGIONS, node_name, region_of};
 
 /// Everything that runs. Ends when dropped; servers first, or they would complain.
 #[derive(Debug)]
@@ -49,6 +49,8 @@ impl World {
                 globe: format!("mysql://root@127.0.0.1:{}/tidegate", way.port()),
                 home: PathBuf::from(home),
             };
+            // Left by a run that was kept at the same place: this fleet is another one.
+            let _ = std::fs::remove_dir_all(home.join(node_name(index)));
             let node = Node::new(index, spec, clock);
             node.start(0)?;
             nodes.push(node);

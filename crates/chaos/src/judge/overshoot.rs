@@ -3,7 +3,8 @@
 //! One life of one process never admits more than the limit to a cell (INV-4). The processes of a
 //! region together: the limit and an eighth of it (docs/adr/0015), what was admitted without an
 //! answer of Redis on top, which the answers say; and never more than one limit for each life
-//! (INV-26). Regions together: as many times that as there are (docs/globe.md).
+//! (INV-26). Regions together: the sum of that; and if nothing was wrong, 1.3 limits and what was
+//! sent in twice the time until they hear of each other (docs/globe.md).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,6 +12,9 @@ use super::{AFTER_MS, Verdict, part};
 use crate::fault::Struck;
 use crate::history::{Call, History};
 use crate::shape::{Class, region_name, region_of};
+
+/// By when a region knows what another had to tell, at the latest (docs/globe.md).
+const NEWS_MS: u64 = 8_200;
 
 /// One cell of a subject: who, and the end of its window.
 type Cells<'a> = BTreeMap<(String, u64), Vec<&'a Call>>;
@@ -78,9 +82,10 @@ pub(super) fn judge(history: &History) -> Verdict {
         for call in calls {
             regions.entry(region_of(call.node)).or_default().push(call);
         }
-        let (mut all, mut bounds) = (0_u64, 0_u64);
+        let (mut all, mut bounds, mut calm) = (0_u64, 0_u64, true);
         for (region, calls) in &regions {
             let (rule, bound) = bound(history, *region, calls, limit);
+            calm &= rule == Rule::Calm;
             let sum = calls.iter().map(|call| call.admitted()).sum::<u64>();
             verdict.judged = verdict.judged.saturating_add(1);
             let entry = worst.entry(rule).or_default();
@@ -99,6 +104,10 @@ pub(super) fn judge(history: &History) -> Verdict {
                 ));
             }
         }
+        if calm && regions.len() > 1 {
+            let calls: Vec<&Call> = regions.into_values().flatten().collect();
+            bounds = bounds.min(part(limit, 13, 10).saturating_add(densest(&calls)));
+        }
         if all > bounds {
             verdict.breaks(format!("{name}: all regions admitted {all}, at most {bounds}"));
         }
@@ -108,6 +117,17 @@ pub(super) fn judge(history: &History) -> Verdict {
     });
     verdict.said = said.collect::<Vec<_>>().join("; ");
     verdict
+}
+
+/// The most that was sent in twice the time until regions hear of each other.
+fn densest(calls: &[&Call]) -> u64 {
+    let sent = |from_ms: u64| {
+        let within = move |call: &&&Call| {
+            (from_ms..from_ms.saturating_add(2 * NEWS_MS)).contains(&call.sent_ms)
+        };
+        calls.iter().filter(within).map(|call| call.cost).sum::<u64>()
+    };
+    calls.iter().map(|call| sent(call.sent_ms)).max().unwrap_or(0)
 }
 
 /// What the processes of a region may have admitted to a cell.

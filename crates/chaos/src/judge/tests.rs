@@ -118,6 +118,21 @@ fn an_overshoot_is_found_and_what_is_degraded_comes_on_top() {
 }
 
 #[test]
+fn regions_that_never_hear_of_each_other_are_found() {
+    let (mut history, _) = good();
+    let world = subject(Class::World);
+    // Slowly: 16 seconds have a few calls only.
+    for (node, turn) in [0, 2].into_iter().flat_map(|node| (0..75).map(move |turn| (node, turn))) {
+        let mut call = admitted(&world, node, 2);
+        call.sent_ms += turn * 1_000;
+        history.calls.push(call);
+    }
+    assert_eq!(finders(&history), ["overshoot"], "300 of 150, 262 at most");
+    history.faults = vec![fault(Kind::StopDatabase, 0, (4_000, 60_000))];
+    assert_eq!(finders(&history), Vec::<&str>::new(), "the database was away");
+}
+
+#[test]
 fn a_lost_admission_is_found_unless_its_process_was_killed_before_it_could_tell() {
     let (mut history, long) = good();
     history.calls.push(admitted(&long, 1, 2));
