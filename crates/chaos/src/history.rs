@@ -132,6 +132,8 @@ pub(crate) struct Seen {
     pub(crate) region: u64,
     /// ...and of the others.
     pub(crate) foreign: u64,
+    /// Whether it knows which region it is to the others.
+    pub(crate) knows_itself: bool,
 }
 
 /// Everything.

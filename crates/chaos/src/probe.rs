@@ -149,7 +149,7 @@ async fn look(world: &World, subjects: &[Arc<Subject>]) -> Vec<Seen> {
 }
 
 /// What one server says of a subject; `None` if it does not answer.
-async fn inspect(door: &Door, subject: &Arc<Subject>, node: usize) -> Option<Seen> {
+pub(crate) async fn inspect(door: &Door, subject: &Arc<Subject>, node: usize) -> Option<Seen> {
     let asked = json!({ "namespace": subject.namespace, "identifier": subject.identifier,
                         "duration": subject.window_ms });
     let reply = door.post("/v2/tidegate.inspect", &asked, None).await.ok()?;
@@ -157,5 +157,6 @@ async fn inspect(door: &Door, subject: &Arc<Subject>, node: usize) -> Option<See
     let foreign = number("/node/current/foreign").unwrap_or(0);
     let region = number("/node/current/counts")?.saturating_sub(foreign);
     let (subject, sum) = (Arc::clone(subject), number("/region/current/sum"));
-    Some(Seen { subject, node, sum, region, foreign })
+    let knows_itself = reply.data().pointer("/regions/own").is_some_and(Value::is_string);
+    Some(Seen { subject, node, sum, region, foreign, knows_itself })
 }

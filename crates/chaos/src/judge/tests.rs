@@ -45,7 +45,8 @@ fn good() -> (History, Arc<Subject>) {
         history.lives.push(Life { node, life: 0, ended: None, gone_ms: None });
         let (region, foreign) = if node < 2 { (7, 5) } else { (5, 7) };
         let subject = Arc::clone(&long);
-        history.seen.push(Seen { subject, node, sum: Some(region), region, foreign });
+        let (sum, knows_itself) = (Some(region), true);
+        history.seen.push(Seen { subject, node, sum, region, foreign, knows_itself });
         let ready = Ready { node, from_ms: 1, to_ms: 2, status: Some(200) };
         history.ready.push(ready);
     }
@@ -219,7 +220,7 @@ fn a_call_with_a_key_that_is_charged_twice_is_found() {
     history.calls.extend([left, admitted(&once, 1, ONCE_COST)]);
     let seen = |sum| {
         let subject = Arc::clone(&once);
-        Seen { subject, node: 0, sum: Some(sum), region: sum, foreign: 0 }
+        Seen { subject, node: 0, sum: Some(sum), region: sum, foreign: 0, knows_itself: true }
     };
     history.seen.push(seen(ONCE_COST));
     assert_eq!(finders(&history), Vec::<&str>::new());
