@@ -147,8 +147,8 @@ impl Region {
     }
 
     /// A caller does not wait any longer, and wants its answer now: what it claimed is admitted, or
-    /// as [`Granted::Unheard`] says. Returns whether that is so; if not, its wait has ended already,
-    /// and an [`Effect::Wake`] says how. [`ask`](Self::ask) has an example of a wait.
+    /// as [`Granted::Unheard`] says. Returns whether that is so; if not, its wait has ended, and
+    /// an [`Effect::Wake`] says how. [`ask`](Self::ask) has an example of a wait.
     pub fn give_up(&mut self, table: &Table, waiter: Waiter, now: Now) -> bool {
         let at = At { table, now };
         let Some(asker) = self.askers.get_mut(&waiter) else { return false };
