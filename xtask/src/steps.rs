@@ -33,7 +33,7 @@ pub(crate) struct Step {
 }
 
 /// Every step.
-pub(crate) const STEPS: [Step; 13] = [
+pub(crate) const STEPS: [Step; 14] = [
     Step { name: "fmt", about: "the format is rustfmt's", needs: &[], run: fmt },
     Step { name: "tidy", about: "the habits a machine can check", needs: &[], run: tidy },
     Step { name: "clippy", about: "lints on every target, no warnings", needs: &[], run: clippy },

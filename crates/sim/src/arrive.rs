@@ -67,7 +67,7 @@ impl World {
         if self.options.plain {
             let subject = self.workload.index(self.options.kinds.len());
             let limit = self.specs.get(subject).map_or(1, |spec| spec.limit);
-            return Ask { subject, limit, cost: 1, bounded: self.bounded(subject, 1) };
+            return Ask { subject, limit, cost: 1, bounded: self.bounded(subject, 1), deny: false };
         }
         let own = self.options.kinds.len();
         let flood = self.options.faults.has(Fault::Flood) && self.workload.percent(30);
