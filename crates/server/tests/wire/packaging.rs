@@ -110,6 +110,15 @@ fn a_key_that_was_made_before_is_not_in_what_the_server_says() {
     assert!(server.wait_for_line("root key").contains("as it was made before"));
 }
 
+#[test]
+fn the_unit_reloads_the_file_that_comes_with_it() {
+    assert!(UNIT.contains("\nExecReload=kill -HUP $MAINPID\n"));
+    assert!(UNIT.contains("TIDEGATE_CONFIG=/etc/tidegate/tidegate.toml\n"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/tidegate.toml");
+    let said = run(&["check-config", path.to_str().unwrap()], 0);
+    assert!(said.contains(" is in order."), "{said}");
+}
+
 /// The words of the unit's command line, without the path of the binary.
 fn started_by_unit() -> Vec<&'static str> {
     let line = UNIT.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/tidegate "));

@@ -33,6 +33,7 @@ mod built {
     use tokio_rustls::client::TlsStream;
 
     use super::*;
+    use crate::metrics::{admin_of, scrape, value};
     use crate::support::{DEADLINE, Http2, LIMIT, MULTI_LIMIT, ask, received};
 
     /// A certificate in files that go with it.
@@ -57,8 +58,12 @@ mod built {
         }
 
         fn start(&self) -> Server {
+            self.start_saying(&[])
+        }
+
+        fn start_saying(&self, more: &[&str]) -> Server {
             let (cert, key) = (self.path("cert.pem"), self.path("key.pem"));
-            Server::start_saying(&["--tls-cert", &cert, "--tls-key", &key])
+            Server::start_saying(&[&["--tls-cert", &cert, "--tls-key", &key], more].concat())
         }
 
         /// A client that trusts the certificate and offers `protocols`.
@@ -158,6 +163,31 @@ mod built {
         sender.send_data(ask("a", 9, 1).to_string().into(), true).unwrap();
         assert_eq!(received(reply).await.1["data"]["remaining"], 7);
         assert_eq!(server.wait_for_end().code(), Some(0));
+    }
+
+    #[tokio::test]
+    async fn another_certificate_is_shown_to_new_clients_and_old_ones_go_on() {
+        let (files, other) = (Files::new("swap"), Files::new("swapped"));
+        let server = files.start_saying(&["--admin-listen", "127.0.0.1:0"]);
+        let admin = admin_of(&server);
+        let expires = "tidegate_tls_certificate_expires_seconds";
+        assert!(value(&scrape(admin), expires) > 1.7e9, "it is known when it ends");
+        let client = Http2::over(files.connect(&server, &["h2"]).await).await;
+        assert_eq!(client.post(LIMIT, &ask("a", 9, 1)).await.1["data"]["remaining"], 8);
+
+        // Half of it is no pair: nothing changes.
+        std::fs::copy(other.path("cert.pem"), files.path("cert.pem")).unwrap();
+        server.wait_for_warning("cannot be used together");
+        assert_eq!(value(&scrape(admin), "tidegate_config_reload_success"), 0.0);
+        let same = Http2::over(files.connect(&server, &["h2"]).await).await;
+        assert_eq!(same.post(LIMIT, &ask("a", 9, 1)).await.1["data"]["remaining"], 7);
+
+        std::fs::copy(other.path("key.pem"), files.path("key.pem")).unwrap();
+        server.wait_for_line("(a file changed): server.tls_cert: another certificate, for 1 more");
+        assert_eq!(value(&scrape(admin), "tidegate_config_reload_success"), 1.0);
+        let new = Http2::over(other.connect(&server, &["h2"]).await).await;
+        assert_eq!(new.post(LIMIT, &ask("a", 9, 1)).await.1["data"]["remaining"], 6);
+        assert_eq!(client.post(LIMIT, &ask("a", 9, 1)).await.1["data"]["remaining"], 5);
     }
 
     #[test]

@@ -190,3 +190,42 @@ async fn an_order_reaches_those_who_are_there_and_those_who_come() {
     places.order_all(Order::Retire);
     assert_eq!(before.activity.ordered(std::task::Waker::noop()), Order::Stop, "never taken back");
 }
+
+#[tokio::test(start_paused = true)]
+async fn fewer_places_send_those_away_who_can_go_and_more_are_there_at_once() {
+    let places = places(3, 3);
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        held.push(places.claim(peer(1)).await.unwrap());
+    }
+    places.set_limits(Limits { connections_max: 1, per_address_max: 9 });
+    assert_eq!(places.limits().connections_max, 1);
+    let told = held.iter().filter(|place| is_evicted(place)).count();
+    assert_eq!(told, 2, "two are too many");
+    // The places of the two go with them; the third is a place again.
+    for _ in 0..2 {
+        drop(held.pop());
+        assert_eq!(places.free.available_permits(), 0);
+    }
+    drop(held.pop());
+    assert_eq!((places.free.available_permits(), places.open()), (1, 0));
+    places.empty().await;
+
+    places.set_limits(Limits { connections_max: 3, per_address_max: 2 });
+    let _first = places.claim(peer(1)).await.unwrap();
+    let _second = places.claim(peer(1)).await.unwrap();
+    assert!(places.claim(peer(1)).await.is_none(), "of one address");
+    let _third = places.claim(peer(2)).await.unwrap();
+    assert_eq!(places.free.available_permits(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn places_that_are_owed_are_kept_when_there_may_be_more_again() {
+    let places = places(2, 9);
+    let (first, second) = (places.claim(peer(1)).await, places.claim(peer(1)).await);
+    places.set_limits(Limits { connections_max: 1, per_address_max: 9 });
+    places.set_limits(Limits { connections_max: 4, per_address_max: 9 });
+    assert_eq!(places.free.available_permits(), 2, "two of four are taken");
+    drop((first, second));
+    assert_eq!(places.free.available_permits(), 4);
+}
