@@ -150,6 +150,8 @@ impl Load {
         // ORDER: relaxed, a count that orders nothing.
         let turn = self.counted.fetch_add(1, Ordering::Relaxed);
         let planted = self.planted.filter(|_| turn.is_multiple_of(PLANTED_EACH));
+        // The same key with another body would be refused.
+        let planted = planted.filter(|planted| key.is_none() || *planted != Planted::Free);
         let text = body(subject, if planted == Some(Planted::Free) { 0 } else { cost });
         let end = read(door.post(LIMIT, &text, key).await);
         match (planted, end) {
