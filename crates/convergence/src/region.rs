@@ -93,7 +93,7 @@ pub enum Asked {
     /// It waits for an [`Effect::Wake`] with its name.
     Wait(Waiter),
     /// The region is not asked now: what was claimed is admitted; or given back, if the caller is
-    /// to be [denied](Asking::denies).
+    /// to be [denied](tidegate_limiter::Asking::denies).
     Unheard,
     /// The caller is to be denied if the region does not answer, and it did not answer last: what
     /// was claimed is given back. Read, which charges nobody, and look again if that is heard.

@@ -18,10 +18,6 @@ const UNIT_TESTS: &str = include_str!("../../../../packaging/prometheus/tests.ym
 const DASHBOARD: &str = include_str!("../../../../packaging/grafana/tidegate.json");
 const PAGE: &str = include_str!("../../../../docs/operations.md");
 
-/// Metrics that only some servers have: those with a configuration that can be read again.
-const OF_SOME: [&str; 2] =
-    ["tidegate_config_reload_success", "tidegate_tls_certificate_expires_seconds"];
-
 /// How long an alert may take to come and to go: a store that is away is asked less and less often,
 /// and comes back with a jitter.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -210,9 +206,6 @@ fn a_real_prometheus_understands_every_question_and_an_alert_comes_and_goes() {
         prometheus.series(&expression); // no error
         for selector in selectors(&expression) {
             let name = selector.split('{').next().unwrap().to_owned();
-            if OF_SOME.contains(&name.as_str()) {
-                continue;
-            }
             assert!(named.contains(name.as_str()), "nobody has {name}: {expression}");
             let found = prometheus.series(&format!("count({selector})"));
             assert_eq!(found.len(), 1, "{selector} finds nothing: {expression}");
