@@ -90,6 +90,8 @@ impl Node {
         command.args(["serve", "--listen", "127.0.0.1:0"]);
         // An environment of ours says nothing about other stores.
         command.env_clear().env("TIDEGATE_ROOT_KEY", KEY);
+        // The address is read from what people read.
+        command.env("TIDEGATE_LOG_FORMAT", "pretty");
         command.env("TIDEGATE_DATA", self.spec.home.join(&name));
         command.env("TIDEGATE_REDIS", &self.spec.redis).env("TIDEGATE_GLOBE", &self.spec.globe);
         command.env("TIDEGATE_REGION", region_name(region_of(self.index)));
