@@ -68,7 +68,7 @@ async fn change(store: &MysqlStore) {
         store.apply(&change, "cli", 1).await.unwrap();
     }
     assert_eq!(store.changes(0).await.unwrap().revision, 11);
-    assert_eq!(store.audit(None, None, 100).await.unwrap().len(), 12, "two of one change");
+    assert_eq!(store.audit(None, None, 100).await.unwrap().len(), 13, "three of one change");
 }
 
 #[tokio::test]
