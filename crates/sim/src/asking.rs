@@ -292,7 +292,7 @@ impl World {
         let Some((sequence, side)) = side else {
             // Its cell has left the window meanwhile.
             if admitted {
-                truth.admit_late(name, owner, cost);
+                truth.admit_late(name, owner, (cost, limit));
             }
             return;
         };
@@ -308,7 +308,7 @@ impl World {
             truth.carry(now_named, owner, total);
             // What was granted was granted under the old name.
             if now_named != name {
-                truth.admit_late(name, owner, cost);
+                truth.admit_late(name, owner, (cost, limit));
             }
         }
         if !bounded || how != Granted::Yes {

@@ -170,9 +170,10 @@ impl Truth {
     }
 
     /// The component admitted this much more to a cell that it cannot tell of any more.
-    pub(crate) fn admit_late(&mut self, name: Name, owner: Owner, cost: u64) {
+    pub(crate) fn admit_late(&mut self, name: Name, owner: Owner, (cost, limit): (u64, u64)) {
         if cost > 0 {
             let cell = self.cells.entry(name).or_default();
+            cell.limit = cell.limit.max(limit);
             cell.loose += cost;
             let part = cell.part(owner);
             part.amount += cost;
