@@ -6,7 +6,7 @@ mod database;
 mod drive;
 mod oracles;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_convergence::{
     BoardCall, BoardReply, Counter, GlobalCall, GlobalError, GlobalReply, Globe, GlobeEffect,
@@ -61,6 +61,8 @@ pub(crate) struct Abroad {
     former: Option<RegionNumber>,
     /// The largest total that each region was said to have published of each cell.
     told: BTreeMap<Name, BTreeMap<RegionNumber, u64>>,
+    /// What came from a clock that is far ahead: it is not believed, and not asked for again.
+    far: BTreeSet<(Name, RegionNumber)>,
     /// When everything had been asked for, by the monotonic clock.
     pub(crate) heard_ms: u64,
 }
@@ -83,6 +85,7 @@ impl Abroad {
             own: None,
             former: None,
             told: BTreeMap::new(),
+            far: BTreeSet::new(),
             heard_ms: 0,
         })
     }
@@ -199,10 +202,13 @@ impl World {
             let ahead_ms = (counter.sequence * counter.window_ms).saturating_sub(unix_ms);
             let ahead = ahead_ms > counter.window_ms.max(AHEAD_MS);
             let short = counter.window_ms < WINDOW_MIN_MS;
+            let Some(abroad) = &mut process.abroad else { return };
+            if ahead {
+                abroad.far.insert((name, number));
+            }
             if short || counter.expires_ms() <= unix_ms || ahead {
                 continue;
             }
-            let Some(abroad) = &mut process.abroad else { return };
             if abroad.raise(name, number, counter.count) {
                 self.bring(process, name);
             }

@@ -226,7 +226,8 @@ impl World {
             }
             let told = abroad.count(name, *number);
             let lost = told > *count && self.is_lost_unknown((name, *number), *count);
-            if told != *count && !lost {
+            let far = told < *count && abroad.far.contains(&(name, *number));
+            if told != *count && !lost && !far {
                 return Some(format!("{name:?}: told {told} of {number:?}, in the feed {count}"));
             }
         }
