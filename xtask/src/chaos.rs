@@ -57,10 +57,9 @@ pub(crate) fn step(repo: &Repo) -> Result<Tally> {
 /// Builds the server with the checks that tests have, and the program.
 fn build(repo: &Repo) -> Result<()> {
     let mut command = repo.cargo();
-    command.args(["build", "--profile", "test", "--bins", "--all-features"]);
-    // Not of the whole workspace, though `unit` has built that: with all features of all crates the
-    // server could make the mistakes that the simulator plants.
-    command.args(["-p", "tidegate-server", "-p", "tidegate-chaos"]);
+    // As the drills of the fleet and the tests do, so that nothing is built twice.
+    command.args(["build", "--workspace", "--all-features"]);
+    command.args(["--bin", "tidegate", "--bin", "tidegate-chaos"]);
     match command.status() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(Failure::check(format!("it does not build ({status})"))),
