@@ -128,7 +128,10 @@ impl World {
                 let live = self.expires_ms((*subject, *sequence)) > unix_ms;
                 let held = store.sum(spec.digest, *sequence, now_ms);
                 let cell = (spec.digest, spec.window_ms, *sequence, own);
-                let published = maxima.get(&cell).copied().unwrap_or(0);
+                // A database that fails over may lose what it had taken, also the moment before the
+                // process leaves.
+                let ever = if database.epoch > 0 { &database.published } else { &maxima };
+                let published = ever.get(&cell).copied().unwrap_or(0);
                 let left = live && spec.window_ms >= WINDOW_MIN_MS && held > published;
                 left.then(|| format!("({subject}, {sequence}): {published} of {held} published"))
             });
