@@ -53,6 +53,15 @@ pub(crate) struct Needs {
     pub(crate) asking: Option<Asking>,
 }
 
+/// What a batch has waited for.
+#[derive(Clone, Copy)]
+pub(crate) struct Waited<'a> {
+    /// The region did not answer for these.
+    pub(crate) unheard: &'a [Ticket],
+    /// It waited for the end of what others asked for: the region was asked about nothing.
+    pub(crate) reserved: bool,
+}
+
 /// What the first look or the reservation of an item saw.
 #[derive(Clone, Copy)]
 enum Seen {
@@ -65,11 +74,11 @@ enum Seen {
 struct Moved;
 
 /// Decides a batch, and returns whether it did: if the region has to be asked first and `needs` can
-/// take of whom, it does not. If it was asked, it did not answer for `unheard`.
+/// take of whom, it does not. If it has `waited`, it is decided whatever came of that.
 pub(crate) fn decide(
     table: &Table,
     requests: &[Request<'_>],
-    (now, unheard): (Now, Option<&[Ticket]>),
+    (now, waited): (Now, Option<Waited<'_>>),
     mut needs: Option<&mut Needs>,
     answer: &mut BatchAnswer,
 ) -> bool {
@@ -86,7 +95,7 @@ pub(crate) fn decide(
         seat(table, &mut items, now);
         // Whoever lost races for what is lent lets the region grant it.
         let lent = attempt < MOVES_MAX / 2;
-        match decide_items(table, &mut items, (now, lent, unheard), needs.as_deref_mut()) {
+        match decide_items(table, &mut items, (now, lent, waited), needs.as_deref_mut()) {
             Ok(Some(outcome)) => {
                 report(table, &items, outcome, now, answer);
                 return true;
@@ -138,7 +147,7 @@ enum Outcome {
 fn decide_items(
     table: &Table,
     items: &mut [Item<'_, '_>],
-    (now, lent, unheard): (Now, bool, Option<&[Ticket]>),
+    (now, lent, waited): (Now, bool, Option<Waited<'_>>),
     needs: Option<&mut Needs>,
 ) -> Result<Option<Outcome>, Moved> {
     for item in items.iter_mut() {
@@ -173,14 +182,14 @@ fn decide_items(
         }
         return Ok(None);
     }
-    let Some(unheard) = unheard else {
+    let Some(waited) = waited else {
         return reserve_and_commit(table, items, now).map(Some);
     };
-    for item in items.iter_mut() {
-        let missed = |spot: Spot<'_>| {
-            unheard.contains(&spot.ticket()) || table.is_cold(&spot, item.request, now)
-        };
-        item.unasked = table.denies_unasked(item.request) && item.spot.is_some_and(missed);
+    for item in items.iter_mut().filter(|item| table.denies_unasked(item.request)) {
+        let Some(spot) = item.spot else { continue };
+        item.unasked = waited.unheard.contains(&spot.ticket())
+            || table.is_cold(&spot, item.request, now)
+            || waited.reserved && item.reason(table, &spot, (now, lent)).is_some();
     }
     if items.iter().any(|item| item.unasked) {
         return Ok(Some(Outcome::Denied));

@@ -132,7 +132,10 @@ impl World {
             requests => {
                 let Ok(batch) = Batch::new(requests) else { return };
                 let unheard = unheard.unwrap_or(&caller.needs);
-                let answer = process.table.decide_all_refreshed(&batch, unheard, now);
+                let answer = match caller.reserved {
+                    true => process.table.decide_all_waited(&batch, unheard, now),
+                    false => process.table.decide_all_refreshed(&batch, unheard, now),
+                };
                 (answer.admitted(), answer.items().to_vec())
             }
         };

@@ -54,7 +54,8 @@ impl World {
             }
             self.check_asked(process, &ghost, (*ask, answer), (c, elapsed_ms));
             self.check_lent(process, &ghost, (*ask, answer), (c, elapsed_ms, earlier));
-            let read = caller.batch && c.last && !c.missed.contains(&ask.subject);
+            let read = caller.batch && c.last && !caller.reserved;
+            let read = read && !c.missed.contains(&ask.subject);
             self.check_outage(process, &ghost, (*ask, answer), (c, elapsed_ms, earlier, read));
         }
         // INV-25: who is denied only because others wait, waits too. A batch that was read first is

@@ -62,6 +62,8 @@ pub(crate) struct Caller {
     pub(crate) deadline_us: u64,
     /// Of whom it asked last.
     pub(crate) needs: Vec<Ticket>,
+    /// It waited for the end of what others asked for.
+    pub(crate) reserved: bool,
     /// The reads that were made for it.
     pub(crate) leads: Vec<CallId>,
     /// What a planted mistake has taken for it.
@@ -90,6 +92,7 @@ impl Caller {
             came,
             deadline_us,
             needs,
+            reserved: false,
             leads,
             taken,
             claims,

@@ -2,7 +2,7 @@
 
 use tidegate_convergence::{Asked, Granted, Outcome, Refresh, Waiter};
 use tidegate_limiter::planted::{self, Planted};
-use tidegate_limiter::{AskedFor, Asking, Need, Request, Ticket};
+use tidegate_limiter::{AskedFor, Asking, Need, Reason, Request, Ticket};
 
 use crate::decide::Stage;
 use crate::ghost::Reading;
@@ -25,6 +25,7 @@ impl World {
         (requests, reading): (&[Request<'_>], Reading),
     ) {
         caller.needs = needs.iter().map(|need| need.subject).collect();
+        caller.reserved = needs.iter().any(|need| need.reason == Reason::Reserved);
         let needed = caller.needs.clone();
         self.adopt_all(process, &needed);
         let now = self.reading(process);

@@ -6,7 +6,7 @@
 
 use crate::answer::{Answer, BatchAnswer, Source};
 use crate::asking::{Asking, Wanted};
-use crate::batch::{self, Needs};
+use crate::batch::{self, Needs, Waited};
 use crate::cells::{CellHandle, CellTicket, Cells, Ticket};
 use crate::key::Key;
 use crate::ledger::{Freshness, Reason, Terms, Verdict};
@@ -264,8 +264,25 @@ impl Table {
         unheard: &[Ticket],
         now: Now,
     ) -> BatchAnswer {
-        let mut answer = BatchAnswer::default();
-        batch::decide(self, batch.requests(), (now, Some(unheard)), None, &mut answer);
+        self.decide_all_last(batch, Waited { unheard, reserved: false }, now)
+    }
+
+    /// Decides a batch that has waited in vain for the end of what others asked for of `unheard`:
+    /// [`Reason::Reserved`]. The region was asked about none of it, so an item that needs the
+    /// region is as one of which nothing was heard.
+    /// [`Table::decide_all_or_refresh`](crate::Table::decide_all_or_refresh) has an example.
+    pub fn decide_all_waited(
+        &self,
+        batch: &Batch<'_>,
+        unheard: &[Ticket],
+        now: Now,
+    ) -> BatchAnswer {
+        self.decide_all_last(batch, Waited { unheard, reserved: true }, now)
+    }
+
+    fn decide_all_last(&self, batch: &Batch<'_>, waited: Waited<'_>, now: Now) -> BatchAnswer {
+        let (mut answer, unheard) = (BatchAnswer::default(), waited.unheard);
+        batch::decide(self, batch.requests(), (now, Some(waited)), None, &mut answer);
         for (item, request) in answer.items.iter_mut().zip(batch.requests()) {
             let key = Key::of(&request.subject, &self.seed);
             let spot = self.shard(&key).find_surely(&key);
@@ -273,8 +290,10 @@ impl Table {
             if !missed && unheard.is_empty() {
                 item.source = Source::Region;
             }
+            // Who is to be denied was then admitted on credit.
+            let lent = waited.reserved && self.denies_unasked(request);
             // What the region did not grant was decided as if it had not been asked for.
-            if missed || self.is_bounded(request) && answer.admitted {
+            if missed || self.is_bounded(request) && answer.admitted && !lent {
                 *item = item.into_degraded();
             }
         }

@@ -2,7 +2,7 @@
 
 use tidegate_limiter::{
     Answer, AskedFor, Asking, Batch, BatchAnswer, BatchDecision, Consistency, Decision, Denial,
-    Now, Options, Outage, Request, Seed, Source, Table, Ticket,
+    Now, Options, Outage, Reason, Request, Seed, Source, Table, Ticket,
 };
 
 use crate::support::{START_MS, now, request};
@@ -203,4 +203,34 @@ fn who_has_nobody_to_ask_is_never_denied_for_it() {
     assert_eq!(denied.denial(), Some(Denial::Limit));
     // Who does not want to ask has chosen so.
     assert!(table().decide(&one, now(0)).admitted());
+}
+
+/// It waited for what others had asked for, so nobody was asked about the rest.
+#[test]
+fn a_batch_that_waited_for_others_is_not_admitted_unasked() {
+    let table = table();
+    let (a, b) = (bounded("a", 10, 5), bounded("b", 10, 5).with_outage(Outage::Local));
+    // Something is known of one, but it is stale by now.
+    table.release(asking(table.decide_or_refresh(&a, now(0))));
+    let cell = table.cell(a.subject(), START_MS / WINDOW_MS).unwrap();
+    cell.mark_fresh_until_ms(now(1).monotonic_ms());
+    // Another request waits for most of the other.
+    let other = bounded("b", 10, 6).with_outage(Outage::Local);
+    let waits = asking(table.decide_or_refresh(&other, now(5_000)));
+    let items = [a, b];
+    let batch = Batch::new(&items).unwrap();
+    let BatchDecision::Refresh(needs) = table.decide_all_or_refresh(&batch, now(5_000)) else {
+        panic!("it waits for the other");
+    };
+    assert!(needs.iter().all(|need| need.reason == Reason::Reserved));
+    // The wait is over, and at this moment the region refuses the other.
+    table.release(waits);
+    let unheard: Vec<Ticket> = needs.iter().map(|need| need.subject).collect();
+    let answers = table.decide_all_waited(&batch, &unheard, now(5_000));
+    assert!(!answers.admitted() && is_outage(&answers.items()[0]), "{answers:?}");
+    assert_eq!((counted(&table, &a), counted(&table, &b)), ((0, 0), (0, 0)));
+    // Who needs nobody is admitted with it.
+    let items = [a.with_outage(Outage::Local), b];
+    let answers = table.decide_all_waited(&Batch::new(&items).unwrap(), &unheard, now(5_000));
+    assert!(answers.admitted());
 }

@@ -8,8 +8,8 @@ use tidegate_convergence::{
     RegionalStore, StoreError, Tuning,
 };
 use tidegate_limiter::{
-    Answer, AskedFor, Batch, BatchAnswer, BatchDecision, Decision, Now, Options, Request, Seed,
-    Subject, Table, Ticket, Wake,
+    Answer, AskedFor, Batch, BatchAnswer, BatchDecision, Decision, Now, Options, Reason, Request,
+    Seed, Subject, Table, Ticket, Wake,
 };
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -272,7 +272,7 @@ impl Limiter {
     ) -> BatchAnswer {
         let mut patience = region.patience();
         for _ in 0..LOOKS_MAX {
-            let mut asks = Vec::new();
+            let (mut asks, reserved) = (Vec::new(), is_reserved(&undecided));
             let mut heard = match undecided {
                 BatchDecision::Answered(answer) => return answer,
                 BatchDecision::Refresh(needs) => region.refresh(&needs, &mut patience).await,
@@ -286,6 +286,9 @@ impl Limiter {
                 heard = region.refresh(&needs, &mut patience).await;
             }
             match self.read_first(region, heard, &mut patience).await {
+                Heard::But(unheard) if reserved => {
+                    return self.table.decide_all_waited(batch, &unheard, now);
+                }
                 Heard::But(unheard) => {
                     return self.table.decide_all_refreshed(batch, &unheard, now);
                 }
@@ -309,11 +312,15 @@ impl Limiter {
         batch: &Batch<'_>,
         now: Now,
     ) -> BatchAnswer {
+        let reserved = is_reserved(&undecided);
         match undecided {
             BatchDecision::Answered(answer) => answer,
             BatchDecision::Refresh(needs) => {
                 let unheard: Vec<Ticket> = needs.iter().map(|need| need.subject).collect();
-                self.table.decide_all_refreshed(batch, &unheard, now)
+                match reserved {
+                    true => self.table.decide_all_waited(batch, &unheard, now),
+                    false => self.table.decide_all_refreshed(batch, &unheard, now),
+                }
             }
             BatchDecision::Ask(asking) => {
                 let asks = asking.asks();
@@ -404,4 +411,10 @@ impl Limiter {
             None => Drained { unreplayed_cost: 0, subjects: 0, unpublished: 0 },
         }
     }
+}
+
+/// Whether a batch waits for the end of what others asked for.
+fn is_reserved(undecided: &BatchDecision) -> bool {
+    let BatchDecision::Refresh(needs) = undecided else { return false };
+    needs.iter().any(|need| need.reason == Reason::Reserved)
 }
