@@ -391,7 +391,8 @@ impl Region {
         }
         self.counts.calls += 1;
         let (sent_ms, draining, together) = (at.ms(), self.draining, Vec::new());
-        let flight = Flight { shard, generation, kind, sent_ms, draining, items, together };
+        let late = false;
+        let flight = Flight { shard, generation, kind, sent_ms, draining, late, items, together };
         self.calls.insert(id, flight);
         let awaited = kind == Kind::Refresh;
         let asks = self.bounded && kind == Kind::Token;

@@ -268,13 +268,13 @@ impl World {
     }
 
     /// Moves claims to what is admitted, or back. Those of who is denied because nobody answered
-    /// are charged if they were sent: the store may hold them.
+    /// are charged if they were sent: the store may hold them. What is only held was not.
     pub(crate) fn settle_claims(&mut self, process: &mut Process, claims: &Claims, how: Granted) {
         let (sent, denied) = (claims.call.is_some(), claims.denies && how == Granted::Unheard);
-        let end = if denied && !sent { Granted::No } else { how };
         for item in &claims.items {
+            let charged = denied && sent && item.asks;
+            let end = if denied && !charged { Granted::No } else { how };
             self.settle_item(process, item, sent, end);
-            let charged = denied && sent && end == Granted::Unheard;
             self.report.charged += if charged { item.ask.cost } else { 0 };
         }
         self.report.unheard += u64::from(how == Granted::Unheard);

@@ -61,7 +61,8 @@ impl World {
         let subjects: Vec<Ticket> = needs.iter().map(|need| need.subject).collect();
         self.adopt_all(process, &subjects);
         let now = self.reading(process).into();
-        match process.region.ask(&process.table, asking, now) {
+        let left_ms = caller.deadline_us.saturating_sub(self.now_us).div_ceil(1_000);
+        match process.region.ask_within(&process.table, asking, left_ms, now) {
             Asked::Wait(waiter) => {
                 process.claims.insert(waiter, claims);
                 self.flush(process);

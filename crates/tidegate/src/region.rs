@@ -187,7 +187,7 @@ impl Conversation {
     /// Asks the region for what is claimed and waits for the answer, but not for longer than
     /// its patience lasts. Whatever comes of it, the claims have ended.
     pub(crate) async fn ask(&self, asking: Asking, patience: &mut Patience) -> Heard {
-        let (waiter, mut outcome) = match self.shared.ask_for(asking) {
+        let (waiter, mut outcome) = match self.shared.ask_for(asking, patience.left_ms()) {
             Ok(asked) => asked,
             Err(ended) => return ended,
         };
@@ -365,7 +365,7 @@ impl Shared {
     }
 
     /// Asks for what is claimed, or says what came of it at once.
-    fn ask_for(self: &Arc<Self>, asking: Asking) -> Result<Asked, Heard> {
+    fn ask_for(self: &Arc<Self>, asking: Asking, left_ms: u64) -> Result<Asked, Heard> {
         let now = self.clock.now();
         let needs: Vec<Need> = asking.wanted().map(Need::from).collect();
         let (asked, work) = {
@@ -373,7 +373,7 @@ impl Shared {
             if let Some(globe) = &mut state.globe {
                 globe.adopt_all(&self.table, needs.iter().map(|need| need.subject), now);
             }
-            let asked = match state.region.ask(&self.table, asking, now) {
+            let asked = match state.region.ask_within(&self.table, asking, left_ms, now) {
                 AskedFor::Wait(waiter) => Ok(state.wait(waiter)),
                 AskedFor::Unheard => Err(Heard::Unheard),
                 AskedFor::LookAgain => Err(Heard::LookAgain),

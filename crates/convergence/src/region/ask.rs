@@ -13,6 +13,7 @@
 //! - no answer, and the caller is to be denied then: what was sent is charged all the same, for the
 //!   same reason, although nobody is admitted; what was not sent is given back. So that an outage
 //!   charges little, such a caller does not ask a shard that did not answer last: it reads first.
+//!   Nor does it ask when too little of its time is left to hear the answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,17 +27,19 @@ use crate::store::{Shard, ShardCall, Token};
 /// A caller whose costs are claimed.
 #[derive(Debug)]
 pub(super) struct Asker {
-    shard: Shard,
+    pub(super) shard: Shard,
     /// Of which something is asked, each once.
     pub(super) subjects: Vec<Ticket>,
     /// Of which something is only held with the rest, each once.
-    held: Vec<Ticket>,
+    pub(super) held: Vec<Ticket>,
     /// `None` once the claims have ended.
     pub(super) asking: Option<Asking>,
     /// Under way, or still in line.
     call: Option<CallId>,
-    /// Somebody wants to hear what comes of it.
-    attended: bool,
+    /// Somebody wants to hear what comes of it...
+    pub(super) attended: bool,
+    /// ...until this moment of the monotonic clock.
+    pub(super) until_ms: u64,
 }
 
 /// Those who want the same, in the order in which they came.
@@ -97,6 +100,13 @@ impl Region {
     /// # Ok::<(), tidegate_limiter::RequestError>(())
     /// ```
     pub fn ask(&mut self, table: &Table, asking: Asking, now: Now) -> Asked {
+        self.ask_within(table, asking, self.tuning.deadline_ms, now)
+    }
+
+    /// The same for a caller that waits for so long at most, because it has waited before. One that
+    /// is to be [denied](Asking::denies) is not asked for when too little time is left to hear of
+    /// it: it would be charged for nothing. [`ask`](Self::ask) has an example.
+    pub fn ask_within(&mut self, table: &Table, asking: Asking, left_ms: u64, now: Now) -> Asked {
         let at = At { table, now };
         let shard = |wanted: Wanted| {
             let cells = table.cells(wanted.cell.subject)?;
@@ -122,14 +132,19 @@ impl Region {
             self.end_unasked(at, (&subjects, asking), false);
             return Asked::Unheard;
         }
+        let until_ms = at.ms().saturating_add(left_ms);
+        if asking.denies() && self.is_late(at, shard, until_ms) {
+            self.admit_unheard(at, asking, false);
+            return Asked::Unheard;
+        }
         let waiter = Waiter(self.next());
-        self.stand_in_line(waiter, shard, asking);
+        self.stand_in_line(waiter, (shard, until_ms), asking);
         self.counts.asked_for += 1;
         self.send_lines(at, shard);
         Asked::Wait(waiter)
     }
 
-    fn stand_in_line(&mut self, waiter: Waiter, shard: Shard, asking: Asking) {
+    fn stand_in_line(&mut self, waiter: Waiter, (shard, until_ms): (Shard, u64), asking: Asking) {
         let subjects = each_once(asking.wanted().map(|wanted| wanted.cell.subject));
         let mut held = each_once(asking.held());
         held.retain(|subject| !subjects.contains(subject));
@@ -143,7 +158,8 @@ impl Region {
         }
         self.free_lines(shard, &subjects);
         let (asking, call, attended) = (Some(asking), None, true);
-        self.askers.insert(waiter, Asker { shard, subjects, held, asking, call, attended });
+        let asker = Asker { shard, subjects, held, asking, call, attended, until_ms };
+        self.askers.insert(waiter, asker);
     }
 
     /// A caller does not wait any longer, and wants its answer now: what it claimed is admitted, or
@@ -156,11 +172,21 @@ impl Region {
         let Some(asking) = asker.asking.take() else { return false };
         let (subjects, held) =
             (std::mem::take(&mut asker.subjects), std::mem::take(&mut asker.held));
-        let (shard, flies) = (asker.shard, asker.call.is_some());
+        let (shard, call) = (asker.shard, asker.call);
+        let flies = call.is_some();
         if !flies {
             self.askers.remove(&waiter);
         }
-        // What is under way lands or fails by itself: only that says whether the region answers.
+        if let Some(flight) = call.and_then(|call| self.calls.get_mut(&call))
+            && asking.denies()
+        {
+            // It is charged and denied: the next one reads first.
+            flight.late = true;
+            if let Some(state) = self.state(shard) {
+                state.doubtful = true;
+            }
+        }
+        // What is under way lands or fails by itself: only that tells the breaker.
         self.admit_unheard(at, asking, flies);
         self.claims_ended(at, shard, (&subjects, &held), false);
         self.send_lines(at, shard);
@@ -184,7 +210,7 @@ impl Region {
 
     /// The claims of a caller have ended: whoever waits for that looks again, and whoever stood
     /// behind may go. What is under way says so itself when it `lands`.
-    fn claims_ended(
+    pub(super) fn claims_ended(
         &mut self,
         at: At<'_>,
         shard: Shard,
@@ -254,8 +280,8 @@ impl Region {
         let operation = if planted::is(Planted::SameOperation) { 1 } else { id.0 };
         let ask = Ask { operation, token, cells, units };
         let call = ShardCall { identify, present, ask: Some(ask), ..empty };
-        let kind = Kind::Ask;
-        let flight = Flight { shard, generation, kind, sent_ms, draining, items, together };
+        let (kind, late) = (Kind::Ask, false);
+        let flight = Flight { shard, generation, kind, sent_ms, draining, late, items, together };
         self.calls.insert(id, flight);
         (self.counts.calls, self.counts.asks) = (self.counts.calls + 1, self.counts.asks + 1);
         self.effects.push(Effect::Call { id, call, timeout_ms: self.tuning.deadline_ms });
@@ -361,14 +387,14 @@ impl Region {
     }
 
     /// Nobody knows whether the store counts what was sent: it is charged, so that it is never less
-    /// here.
-    fn admit_unheard(&mut self, at: At<'_>, asking: Asking, sent: bool) {
+    /// here. What was only held with it is given back, if the caller is to be denied.
+    pub(super) fn admit_unheard(&mut self, at: At<'_>, asking: Asking, sent: bool) {
         self.counts.asks_unheard += 1;
         let forgets = planted::is(Planted::OutageForgets) && asking.denies();
         if planted::is(Planted::ForgetUnheard) || forgets {
             at.table.release(asking);
         } else if sent {
-            at.table.commit(asking);
+            at.table.end_unheard(asking);
         } else {
             at.table.end_unsent(asking);
         }

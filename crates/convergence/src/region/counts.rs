@@ -29,7 +29,7 @@ pub struct RegionCounts {
     /// Requests and batches that were not granted.
     pub asks_refused: u64,
     /// Requests and batches of which the region did not say in time whether it grants them, or that
-    /// it was not asked for; they were admitted.
+    /// it was not asked for; they were admitted, or denied if they wanted that.
     pub asks_unheard: u64,
     /// Units of an ask of which the region knew more than this process.
     pub asks_conflicted: u64,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tidegate_limiter::{Ticket, Wanted};
 
-use super::{At, Granted, Region, Waiter};
+use super::{At, Effect, Granted, Outcome, Region, Waiter};
 use crate::store::Shard;
 
 /// What is to be done with the first in a line.
@@ -14,6 +14,8 @@ enum Turn {
     Goes,
     /// Its window is over.
     Over,
+    /// It is to be denied, and is not asked for any more.
+    Late,
     /// It is not the first everywhere, or something is under way.
     Waits,
 }
@@ -68,6 +70,10 @@ impl Region {
                         self.step_out(waiter);
                         self.end_ask(at, waiter, Granted::No);
                     }
+                    Turn::Late => {
+                        self.step_out(waiter);
+                        self.end_late(at, waiter);
+                    }
                     Turn::Goes => {
                         wants += self.wants_more(taken.last(), waiter);
                         if let Some(asker) = self.askers.get(&waiter) {
@@ -99,16 +105,39 @@ impl Region {
             let cells = at.table.cells(wanted.cell.subject);
             cells.is_some_and(|cells| cells.current.ticket(wanted.cell.subject) == wanted.cell)
         };
-        if !asker.asking.as_ref().is_some_and(|asking| asking.wanted().all(current)) {
+        let Some(asking) = asker.asking.as_ref().filter(|it| it.wanted().all(current)) else {
             return Turn::Over;
-        }
+        };
+        let (denies, shard, until_ms) = (asking.denies(), asker.shard, asker.until_ms);
         for subject in asker.subjects.clone() {
             let flies = self.subjects.get(&subject).is_none_or(|entry| entry.ask.is_some());
             if flies || self.first_in(subject) != Some(waiter) {
                 return Turn::Waits;
             }
         }
-        Turn::Goes
+        if denies && self.is_late(at, shard, until_ms) { Turn::Late } else { Turn::Goes }
+    }
+
+    /// Whether a caller that is to be denied has too little time left to ask, or would ask a shard
+    /// that did not answer last.
+    pub(super) fn is_late(&mut self, at: At<'_>, shard: Shard, until_ms: u64) -> bool {
+        let (left_ms, deadline_ms) = (until_ms.saturating_sub(at.ms()), self.tuning.deadline_ms);
+        self.state(shard)
+            .is_none_or(|state| state.doubtful || left_ms < state.ask_within_ms(deadline_ms))
+    }
+
+    /// Ends the wait of a caller that is to be denied and does not go any more. The region answers,
+    /// only not in time for it: the next one may ask.
+    fn end_late(&mut self, at: At<'_>, waiter: Waiter) {
+        let Some(asker) = self.askers.remove(&waiter) else { return };
+        if let Some(asking) = asker.asking {
+            self.admit_unheard(at, asking, false);
+            self.claims_ended(at, asker.shard, (&asker.subjects, &asker.held), false);
+        }
+        if asker.attended {
+            let outcome = Outcome::asked(Granted::Unheard);
+            self.effects.push(Effect::Wake { waiter, outcome });
+        }
     }
 
     /// Takes one who is first out of its lines; one who is not is left out when it would be.

@@ -14,10 +14,12 @@ impl Region {
     pub fn replied(&mut self, table: &Table, id: CallId, answered: Answered, now: Now) {
         let at = At { table, now };
         let Some(flight) = self.calls.remove(&id) else { return };
-        let success = answered.is_ok();
+        let (success, took_ms) = (answered.is_ok(), at.ms().saturating_sub(flight.sent_ms));
         if let Some(state) = self.state(flight.shard) {
             if matches!(flight.kind, Kind::Ask | Kind::Refresh) {
-                state.doubtful = !success;
+                // What came too late for who was to be denied is as bad as nothing.
+                state.doubtful = !success || flight.late;
+                state.took_ms = if success { took_ms } else { state.took_ms };
             }
             match flight.kind {
                 Kind::Ask => {

@@ -41,8 +41,10 @@ pub(super) struct ShardState {
     /// How many processes are present, if that was heard.
     pub(super) present: Option<u32>,
     pub(super) resend: Option<Resend>,
-    /// The last read or ask was not answered.
+    /// The last read or ask was not answered, or too late for who was denied for it.
     pub(super) doubtful: bool,
+    /// How long the last read or ask took that was answered.
+    pub(super) took_ms: u64,
 }
 
 /// A subject with something to tell, or of which something is asked.
@@ -93,6 +95,8 @@ pub(super) struct Flight {
     pub(super) sent_ms: u64,
     /// It was sent after the end was announced.
     pub(super) draining: bool,
+    /// Someone did not wait for the answer, and was denied.
+    pub(super) late: bool,
     pub(super) items: Vec<Item>,
     /// Who asks for what, one for each unit.
     pub(super) together: Vec<Together>,
@@ -128,6 +132,14 @@ pub(super) struct Wait {
 }
 
 impl ShardState {
+    /// How much time a caller that is to be denied must have left to ask: half of the deadline, and
+    /// a quarter more than it took last. Less, and it is likely to be charged and denied. Who has
+    /// just come may always ask, or nobody would find out that it takes less by now.
+    pub(super) fn ask_within_ms(&self, deadline_ms: u64) -> u64 {
+        let usual_ms = self.took_ms.saturating_add(self.took_ms / 4);
+        usual_ms.max(deadline_ms / 2).min(deadline_ms.saturating_sub(1))
+    }
+
     pub(super) fn new(tuning: &Tuning) -> Self {
         Self {
             token: None,
@@ -149,6 +161,7 @@ impl ShardState {
             present: None,
             resend: None,
             doubtful: false,
+            took_ms: 0,
         }
     }
 }

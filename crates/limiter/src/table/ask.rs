@@ -159,6 +159,18 @@ impl Table {
         if asking.denies() { self.release(asking) } else { self.commit(asking) }
     }
 
+    /// Ends what is claimed and the region was asked for in vain: it becomes an admission. If it
+    /// was to be [denied](Asking::denies), only what was sent does, because the store may count
+    /// it; what was merely held with it is given back. [`Asking`] has an example.
+    pub fn end_unheard(&self, asking: Asking) {
+        if !asking.denies() {
+            return self.commit(asking);
+        }
+        let (sent, held) = asking.items.into_iter().partition(|item| item.asks);
+        self.commit(Asking { items: sent });
+        self.release(Asking { items: held });
+    }
+
     fn spot_of(&self, item: &Asked) -> Option<Spot<'_>> {
         let subject = item.cell.subject;
         let spot = self.shards.get(usize::from(subject.shard))?.spot(subject.ledger)?;

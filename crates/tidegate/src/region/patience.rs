@@ -22,6 +22,12 @@ impl Patience {
         Self { until, since: None, looks: 0 }
     }
 
+    /// How long it lasts. Whoever has just come has all of it: part of a millisecond is one.
+    pub(super) fn left_ms(&self) -> u64 {
+        let left = self.until.saturating_duration_since(Instant::now());
+        u64::try_from(left.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
+    }
+
     /// Someone is about to end what is in the way. Mostly at once; but a thread that the system has
     /// put aside takes milliseconds.
     pub(super) async fn rest(&mut self) {

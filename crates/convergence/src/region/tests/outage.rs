@@ -117,3 +117,76 @@ fn a_breaker_that_is_open_charges_nobody() {
     assert_eq!(a.counted(&one, world.now), (0, 0));
     assert!(!a.table.decide_refreshed(&one, false, world.now).admitted());
 }
+
+/// Only what was sent may be counted by the store.
+#[test]
+fn what_a_denied_batch_only_held_is_given_back() {
+    for gives_up in [false, true] {
+        let mut world = World::new();
+        let mut a = acquainted(&mut world, 1);
+        let items = [denying("asked", 10, 2), denying("held", 1_000, 1)];
+        assert!(world.check(&mut a, &items[1]).admitted());
+        let before = a.counted(&items[1], world.now);
+        let batch = Batch::new(&items).unwrap();
+        let BatchDecision::Ask(asking) = a.table.decide_all_or_refresh(&batch, world.now) else {
+            panic!("one is cold");
+        };
+        assert_eq!(asking.asks(), [true, false], "the other is on credit");
+        let Asked::Wait(waiter) = a.region.ask(&a.table, asking, world.now) else { panic!() };
+        assert!(a.counted(&items[1], world.now) > before, "it is held");
+        assert!(!gives_up || a.region.give_up(&a.table, waiter, world.now));
+        assert_eq!(world.fail_all(&mut a), 1);
+        assert_eq!(a.counted(&items[0], world.now), (2, 2));
+        assert_eq!(a.counted(&items[1], world.now), before);
+    }
+}
+
+#[test]
+fn who_was_denied_while_its_ask_was_under_way_makes_the_next_one_read_first() {
+    let mut world = World::new();
+    let mut a = acquainted(&mut world, 1);
+    let (one, other) = (denying("i", 10, 1), denying("other", 10, 1));
+    let waiter = a.ask(&one, world.now);
+    assert!(a.region.give_up(&a.table, waiter, world.now));
+    let asking = a.claims(&other, world.now);
+    assert_eq!(a.region.ask(&a.table, asking, world.now), Asked::ReadFirst);
+    // The answer comes, and came too late all the same.
+    assert_eq!(world.answer_all(&mut a), 1);
+    let asking = a.claims(&other, world.now);
+    let need = asking.wanted().map(Need::from).next().unwrap();
+    assert_eq!(a.region.ask(&a.table, asking, world.now), Asked::ReadFirst);
+    assert!(matches!(a.region.refresh(&a.table, &[need], world.now), Refresh::Wait(_)));
+    assert_eq!(world.answer_all(&mut a), 1);
+    a.take_wakes();
+    a.ask(&denying("other", 10, 5), world.now);
+    world.answer_all(&mut a);
+    assert_eq!(a.grants(), [Granted::Yes]);
+}
+
+#[test]
+fn who_is_denied_does_not_ask_with_little_time_left() {
+    let mut world = World::new();
+    let mut a = acquainted(&mut world, 1);
+    let two = denying("i", 100, 20);
+    let asking = a.claims(&two, world.now);
+    assert_eq!(a.region.ask_within(&a.table, asking, 9, world.now), Asked::Unheard);
+    assert_eq!(a.counted(&two, world.now), (0, 0));
+    // A line moves once in 12 ms: who has just come is sent, who has stood there is not.
+    a.ask(&two, world.now);
+    a.ask(&two, world.now);
+    let local = a.claims(&two.with_outage(Outage::Local), world.now);
+    assert!(matches!(a.region.ask_within(&a.table, local, 9, world.now), Asked::Wait(_)));
+    world.pass_ms(6);
+    a.ask(&two, world.now);
+    world.pass_ms(6);
+    // It takes 12 ms: the last has 14 left, and is likely to hear nothing.
+    assert_eq!(world.answer_all(&mut a), 2);
+    let grants = a.grants();
+    assert_eq!(grants.iter().filter(|it| **it == Granted::Yes).count(), 2, "{grants:?}");
+    assert_eq!(grants.iter().filter(|it| **it == Granted::Unheard).count(), 2, "{grants:?}");
+    assert_eq!(a.counted(&two, world.now), (40, 40));
+    // Who comes then has all its time.
+    a.ask(&two, world.now);
+    assert_eq!(world.answer_all(&mut a), 1);
+    assert_eq!(a.grants(), [Granted::Yes]);
+}
