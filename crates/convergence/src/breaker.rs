@@ -103,6 +103,14 @@ impl Breaker {
         }
     }
 
+    /// A call was answered that it did not have to admit: that is a probe, so that it closes also
+    /// if nobody has anything to ask.
+    pub(crate) fn heard(&mut self, now_ms: u64) {
+        if self.state() != BreakerState::Closed && self.admits(now_ms) {
+            self.report(true, now_ms);
+        }
+    }
+
     /// The earliest moment at which a call may be admitted, unless an answer has to come first.
     pub(crate) fn next_ms(&self) -> Option<u64> {
         match self.state {

@@ -76,6 +76,10 @@ impl Globe {
         answered: Result<GlobalReply, GlobalError>,
     ) {
         self.feed.answered(answered.is_ok(), at.ms());
+        // Who does not lead publishes nothing, and would never learn that it could.
+        if answered.is_ok() && !self.leader.leads(at.ms()) {
+            self.leader.breaker.heard(at.ms());
+        }
         let rows = match answered {
             Ok(GlobalReply::Imported(rows)) => rows,
             Ok(_) => return,

@@ -83,7 +83,7 @@ impl Leader {
         self.repeats.stop();
     }
 
-    /// Whether it could publish, or try to: a breaker that is open closes only by being tried.
+    /// Whether it could publish, or try to: the breaker of who leads closes only by being tried.
     pub(super) fn is_able(&self, now_ms: u64) -> bool {
         self.breaker.may_admit(now_ms)
     }

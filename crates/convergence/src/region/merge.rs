@@ -15,6 +15,7 @@ impl Region {
         let at = At { table, now };
         let Some(flight) = self.calls.remove(&id) else { return };
         let (success, took_ms) = (answered.is_ok(), at.ms().saturating_sub(flight.sent_ms));
+        let deadline_ms = self.tuning.deadline_ms;
         if let Some(state) = self.state(flight.shard) {
             if matches!(flight.kind, Kind::Ask | Kind::Refresh) {
                 // What came too late for who was to be denied is as bad as nothing.
@@ -34,8 +35,15 @@ impl Region {
                     state.replays_in_flight = state.replays_in_flight.saturating_sub(1);
                     state.replay.report(success, at.ms());
                 }
-                // Asked after the end was announced: what it has acknowledged, it has.
-                Kind::Token if success => state.trusted |= flight.draining,
+                Kind::Token if success => {
+                    // Asked after the end was announced: what it has acknowledged, it has.
+                    state.trusted |= flight.draining;
+                    state.replay.heard(at.ms());
+                    // Nobody waits longer for a read.
+                    if took_ms <= deadline_ms {
+                        state.refresh.heard(at.ms());
+                    }
+                }
                 Kind::Token if flight.draining => {
                     state.next_token_ms = at.ms().saturating_add(DRAIN_RETRY_MS);
                 }

@@ -4,6 +4,7 @@ use tidegate_limiter::{Asking, Outage};
 
 use super::ask::{acquainted, bounded};
 use super::*;
+use crate::breaker::BreakerState;
 
 fn denying(identifier: &str, limit: u64, cost: u64) -> Request<'_> {
     bounded(identifier, limit, cost).with_outage(Outage::Deny)
@@ -189,4 +190,30 @@ fn who_is_denied_does_not_ask_with_little_time_left() {
     a.ask(&two, world.now);
     assert_eq!(world.answer_all(&mut a), 1);
     assert_eq!(a.grants(), [Granted::Yes]);
+}
+
+#[test]
+fn a_breaker_closes_without_traffic() {
+    let mut world = World::new();
+    let mut a = acquainted(&mut world, 1);
+    for n in 0..200 {
+        let name = n.to_string();
+        let Some(need) = need(&a, &request(&name, 10, 1), world.now) else { panic!("cold") };
+        if a.region.refresh(&a.table, &[need], world.now) == Refresh::Refused {
+            break;
+        }
+        world.fail_all(&mut a);
+    }
+    let state = |a: &Process| a.region.counts(&a.table).refresh_breaker;
+    assert_eq!(state(&a), BreakerState::Open);
+    // Nobody asks for anything, and the store does not answer.
+    for _ in 0..50 {
+        world.pass_ms(100);
+        a.region.tick(&a.table, world.now);
+        world.fail_all(&mut a);
+    }
+    assert_eq!(state(&a), BreakerState::Open);
+    let reads = a.reads();
+    world.run_ms(&mut a, 5_000);
+    assert_eq!((state(&a), a.reads()), (BreakerState::Closed, reads));
 }
