@@ -38,16 +38,21 @@ must_soon() {
     fi
 }
 
-# A window that does not end while a drill runs: all of them start at 1970, so of two lengths one
-# has time left.
+# The window of all limits, chosen once: what is spent in one is not in another.
+WINDOW=
+
+# A window that does not end within a quarter of an hour from then, so not while drills run. All of
+# them start at 1970: of several lengths one has time left, but for minutes in years.
+# window UNIX_SECONDS
 window() {
     local length
-    for length in 24 17; do
-        if (($(date +%s) % (length * 3600) < length * 3600 - 900)); then
+    for length in 24 17 23; do
+        if (($1 % (length * 3600) <= length * 3600 - 900)); then
             echo "${length}h"
             return
         fi
     done
+    return 1
 }
 
 # The first number that stands behind a name in a line of JSON.
@@ -69,7 +74,7 @@ load() {
     shift 4
     # Not the function: the signal that ends it is for the program.
     "$BIN" bench --url "$(url "$where")" --namespace "$namespace" --identifiers 1 \
-        --limit "$limit" --window "$(window)" --warm-up 0s --for "${LOAD_S}s" --output json "$@" \
+        --limit "$limit" --window "$WINDOW" --warm-up 0s --for "${LOAD_S}s" --output json "$@" \
         > "$DIR/load-$name.json" 2> "$DIR/load-$name.log" &
     LOADS[$name]=$!
 }
@@ -77,13 +82,8 @@ load() {
 # Ends a load, and leaves what it saw in ADMITTED, DENIED, DEGRADED, CALLS, LOST (calls without an
 # answer) and P99_MS.
 landed() {
-    kill -TERM "${LOADS[$1]}" 2> /dev/null || true
-    ended "$1"
-}
-
-# The same for a load that ends by itself.
-ended() {
     local json kinds kind
+    kill -TERM "${LOADS[$1]}" 2> /dev/null || true
     wait "${LOADS[$1]}" || true
     unset "LOADS[$1]"
     json=$(cat "$DIR/load-$1.json")
@@ -104,7 +104,7 @@ ended() {
 # What is known of the subject of a load at a server.
 look() {
     tidegate inspect --url "$(url "$1")" --namespace "$2" --identifier user-0 \
-        --window "$(window)" --output json
+        --window "$WINDOW" --output json
 }
 
 # What the Redis of a server's region has recorded of it.
@@ -116,6 +116,11 @@ recorded() {
 # What other regions have used of it, as a server knows.
 foreign() {
     number foreign "$(look "$1" "$2")"
+}
+
+# Whether its region has recorded so much, or more.
+has_spent() {
+    (($(recorded "$1" "$2") >= $3))
 }
 
 has_recorded() {
@@ -131,14 +136,14 @@ has_settled() {
 # spend SERVER NAMESPACE IDENTIFIER LIMIT [OPTION…]
 spend() {
     tidegate limit --url "$(url "$1")" --namespace "$2" --identifier "$3" --limit "$4" \
-        --window "$(window)" --output json "${@:5}"
+        --window "$WINDOW" --output json "${@:5}"
 }
 
 # Whether a server would decide by this limit.
 goes_by() {
     local said
     said=$(tidegate explain --url "$(url "$1")" --namespace "$2" --identifier "$3" --limit 10 \
-        --window "$(window)" --output json)
+        --window "$WINDOW" --output json)
     [[ $(number limit "$said") == "$4" ]]
 }
 
@@ -158,11 +163,15 @@ denies() {
 # A subject that two servers of a region share: five spent at one are missing at the other.
 # must_share NAMESPACE SERVER OTHER
 must_share() {
-    local each json
+    local each
     for each in 1 2 3 4 5; do spend "$2" "$1" "of-$2" 10 > "$DIR/spent.json"; done
-    json=$(spend "$3" "$1" "of-$2" 10)
-    must "5 of 10 spent at $2, then one at $3: $(number remaining "$json") of 10 are left there" \
-        "$(number remaining "$json")" = 4
+    must_soon "$PATIENCE_S" "5 of 10 spent at $2, and $3 has 5 left" has_left "$3" "$1" "of-$2" 5
+}
+
+# Whether a server has so many of 10 left. It is asked for nothing, so it can be asked again: an
+# answer that Redis was too late for knows of this server alone.
+has_left() {
+    [[ $(number remaining "$(spend "$1" "$2" "$3" 10 --cost 0)") == "$4" ]]
 }
 
 # Replaces servers, one of each region at a time, as one would: SIGTERM, wait, start, wait.
