@@ -2,9 +2,10 @@
 //!
 //! Promises: what the example checks is what is counted; the previous program is built from the
 //! commit that `examples/fleet/previous` names, once.
-//! Refuses: to count a drill that was not run as one that passed.
+//! Refuses: to count a drill that was not run as one that passed; to keep half a program, or one
+//! that is not what its name says.
 //! Fails: without the history of the repository there is no previous program; the drill says that
-//! it is skipped.
+//! it is skipped, and so does the last line of the run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ pub(crate) fn run(repo: &Repo) -> Result<Tally> {
     // First: both programs have the same name in the build directory.
     let previous = previous(repo, &place)?;
     let program = place.join("tidegate");
-    build(repo.cargo(), repo, &program)?;
+    keep(&build(repo.cargo(), repo)?, &program)?;
     let mut drills = Command::new(repo.root.join(HOME).join("fleet"));
     drills.arg("drill").arg("--bin").arg(&program);
     match &previous {
@@ -44,22 +45,27 @@ fn tally(last: &str, success: bool) -> Tally {
     let mut tally = Tally::default();
     tally.passed = number_before(last, " passed");
     tally.failed = number_before(last, " failed");
+    tally.skipped = number_before(last, " skipped");
     tally.close(success);
     tally
 }
 
-/// Builds the program as the other steps do, so that nothing is built twice, and keeps a copy.
-fn build(mut cargo: Command, repo: &Repo, to: &Path) -> Result<()> {
+/// Builds the program as the other steps do, so that nothing is built twice, and says where it is.
+fn build(mut cargo: Command, repo: &Repo) -> Result<PathBuf> {
     cargo.args(["build", "--workspace", "--all-features", "--bin", "tidegate"]);
     cargo.env("CARGO_TARGET_DIR", &repo.target);
     if !child::show(cargo, |_| {})?.is_success() {
         return Err(Failure::check("`tidegate` does not build"));
     }
-    let from = repo.target.join("debug/tidegate");
-    // A copy that runs cannot be written to: it is replaced.
-    let _ = fs::remove_file(to);
-    fs::copy(&from, to).context(from.display())?;
-    Ok(())
+    Ok(repo.target.join("debug/tidegate"))
+}
+
+/// Keeps a copy of a program. It has its name when it is whole: who is stopped meanwhile leaves
+/// nothing that looks like it. And a copy that runs cannot be written to, only replaced.
+fn keep(from: &Path, to: &Path) -> Result<()> {
+    let unfinished = to.with_extension("tmp");
+    fs::copy(from, &unfinished).context(from.display())?;
+    fs::rename(&unfinished, to).context(to.display())
 }
 
 /// The previous program, if the commit is here.
@@ -80,12 +86,13 @@ fn previous(repo: &Repo, place: &Path) -> Result<Option<PathBuf>> {
     mark(&source.join("Cargo.toml"), &commit)?;
     let mut cargo = repo.cargo();
     cargo.current_dir(&source);
-    build(cargo, repo, &program)?;
-    let mut ask = Command::new(&program);
+    let built = build(cargo, repo)?;
+    let mut ask = Command::new(&built);
     ask.arg("--version");
     if !child::output(ask)?.contains(&mark_of(&commit)) {
         return Err(Failure::check("what was built is not the previous program"));
     }
+    keep(&built, &program)?;
     Ok(Some(program))
 }
 
@@ -130,13 +137,50 @@ mod tests {
     fn the_last_line_is_what_counts() {
         let counted = |last: &str, success| {
             let tally = tally(last, success);
-            (tally.passed, tally.failed)
+            (tally.passed, tally.failed, tally.skipped)
         };
-        assert_eq!(counted("45 passed, 0 failed", true), (45, 0));
-        assert_eq!(counted("45 passed, 4 failed", false), (45, 4));
-        assert_eq!(counted("logs are in /somewhere", false), (0, 1));
-        assert_eq!(counted("45 passed, 0 failed", false), (45, 1), "it failed all the same");
-        assert_eq!(counted("", true), (0, 1), "nothing was drilled");
+        assert_eq!(counted("45 passed, 0 failed", true), (45, 0, 0));
+        assert_eq!(counted("45 passed, 0 failed, 1 skipped", true), (45, 0, 1));
+        assert_eq!(counted("45 passed, 4 failed", false), (45, 4, 0));
+        assert_eq!(counted("logs are in /somewhere", false), (0, 1, 0));
+        assert_eq!(counted("45 passed, 0 failed", false), (45, 1, 0), "it failed all the same");
+        assert_eq!(counted("", true), (0, 1, 0), "nothing was drilled");
+    }
+
+    #[test]
+    fn a_copy_has_its_name_when_it_is_whole() {
+        let place = std::env::temp_dir().join(format!("tidegate-keep-{}", std::process::id()));
+        fs::create_dir_all(&place).unwrap();
+        let (from, to) = (place.join("from"), place.join("tidegate-5b0241d"));
+        fs::write(&from, "new").unwrap();
+        fs::write(&to, "old").unwrap();
+        let missing = keep(&place.join("nothing"), &to).is_err();
+        let kept = fs::read_to_string(&to).unwrap();
+        keep(&from, &to).unwrap();
+        let replaced = fs::read_to_string(&to).unwrap();
+        let names = fs::read_dir(&place).unwrap().count();
+        fs::remove_dir_all(&place).unwrap();
+        assert!(missing && kept == "old" && replaced == "new" && names == 2, "{names}");
+    }
+
+    /// The window that drills would choose at that time.
+    fn window(unix_seconds: &str) -> String {
+        let mut bash = Command::new("bash");
+        bash.current_dir(Repo::find().unwrap().root).arg("-c");
+        bash.arg(format!(". {HOME}/lib/checks.sh && window {unix_seconds} || echo none"));
+        child::output(bash).unwrap().trim().to_owned()
+    }
+
+    #[test]
+    fn a_window_of_the_drills_has_a_quarter_of_an_hour_left() {
+        // 16 November 2026: at noon; then when windows of 24 hours and of 17 end together.
+        assert_eq!(window("1794830400"), "24h");
+        assert_eq!(window("1794872700"), "24h");
+        assert_eq!(window("1794872701"), "23h");
+        assert_eq!(window("1794873599"), "23h");
+        assert_eq!(window("1794873600"), "24h");
+        // All three end when a multiple of 24 * 17 * 23 hours has passed.
+        assert_eq!(window("33782399"), "none");
     }
 
     #[test]

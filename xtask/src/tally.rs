@@ -9,6 +9,8 @@ pub(crate) struct Tally {
     pub(crate) passed: u64,
     /// Those that did not.
     pub(crate) failed: u64,
+    /// Those that could not be run here: they prove nothing, and are said.
+    pub(crate) skipped: u64,
     /// How long each test binary ran, in the order of their run.
     pub(crate) binaries: Vec<(String, Duration)>,
     /// The binary that runs now, for the line that ends it.
@@ -50,7 +52,14 @@ impl Tally {
     pub(crate) fn add(&mut self, step: Self) {
         self.passed = self.passed.saturating_add(step.passed);
         self.failed = self.failed.saturating_add(step.failed);
+        self.skipped = self.skipped.saturating_add(step.skipped);
         self.binaries.extend(step.binaries);
+    }
+
+    /// The last line of a run, which programs read. What was skipped is named if there is any.
+    pub(crate) fn summary(&self) -> String {
+        let said = format!("{} passed, {} failed", self.passed, self.failed);
+        if self.skipped == 0 { said } else { format!("{said}, {} skipped", self.skipped) }
     }
 
     /// The test binaries that took longest, longest first.
@@ -121,6 +130,14 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
         let mut tally = tally("error[E0308]: mismatched types\n");
         tally.close(false);
         assert_eq!((tally.passed, tally.failed), (0, 1));
+    }
+
+    #[test]
+    fn what_is_skipped_is_in_the_last_line() {
+        let mut total = Tally::of_check(true);
+        assert_eq!(total.summary(), "1 passed, 0 failed");
+        total.add(Tally { passed: 2, skipped: 1, ..Tally::default() });
+        assert_eq!(total.summary(), "3 passed, 0 failed, 1 skipped");
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
     }
     print!("{}", table(&rows, &total));
     // The last line of all: programs read it.
-    println!("{} passed, {} failed", total.passed, total.failed);
+    println!("{}", total.summary());
     if total.failed == 0 { Ok(()) } else { Err(Failure::told()) }
 }
 
@@ -76,7 +76,7 @@ fn run(repo: &Repo, step: &Step) -> (Tally, Duration) {
     });
     let took = start.elapsed();
     let word = if tally.failed == 0 { "ok" } else { "FAILED" };
-    println!("== {}: {word}, {:.1} s", step.name, took.as_secs_f64());
+    println!("== {}: {word}, {}, {:.1} s", step.name, tally.summary(), took.as_secs_f64());
     (tally, took)
 }
 
