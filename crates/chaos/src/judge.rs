@@ -40,6 +40,19 @@ impl Verdict {
         Self { name, ..Self::default() }
     }
 
+    /// Whether something was judged, and nothing was wrong.
+    pub(crate) fn held(&self) -> bool {
+        self.broken.is_empty() && self.judged > 0
+    }
+
+    /// For an oracle that sees something in every run: if it did not, the run was none.
+    fn demand(mut self) -> Self {
+        if self.judged == 0 {
+            self.breaks("nothing was judged".to_owned());
+        }
+        self
+    }
+
     fn breaks(&mut self, what: String) {
         self.broken.push(what);
     }
@@ -48,12 +61,12 @@ impl Verdict {
 /// What all oracles find.
 pub(crate) fn all(history: &History) -> Vec<Verdict> {
     vec![
-        answers::judge(history),
-        overshoot::exact(history),
+        answers::judge(history).demand(),
+        overshoot::exact(history).demand(),
         overshoot::judge(history),
-        conservation::judge(history),
+        conservation::judge(history).demand(),
         views::monotone(history),
-        views::ready(history),
+        views::ready(history).demand(),
         once::judge(history),
     ]
 }

@@ -18,7 +18,12 @@ use crate::shape::{node_name, region_name, region_of};
 /// How long a start may take, with all that a supervisor would try again: a region whose name
 /// has not lapsed is refused for half a minute.
 const START_WITHIN: Duration = Duration::from_secs(60);
-/// How long a server may take from SIGTERM to its end: it promises 8 s.
+/// How long a server that is asked to end goes on answering.
+const RETIRE_FOR: &str = "2s";
+/// How long callers go on calling it: a load balancer takes a moment to notice. The rest of the
+/// time is for calls that were sent by then, on a busy machine.
+const CALLED_MS: u64 = 1_000;
+/// How long a server may take from SIGTERM to its end: it promises 8 s after the two above.
 const END_WITHIN: Duration = Duration::from_secs(30);
 
 /// Where a server finds its stores.
@@ -87,7 +92,7 @@ impl Node {
         let file = File::create(log).map_err(|why| format!("{}: {why}", log.display()))?;
         let errors = file.try_clone().map_err(|why| format!("{}: {why}", log.display()))?;
         let mut command = Command::new(&self.spec.program);
-        command.args(["serve", "--listen", "127.0.0.1:0"]);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--retire-for", RETIRE_FOR]);
         // An environment of ours says nothing about other stores.
         command.env_clear().env("TIDEGATE_ROOT_KEY", KEY);
         // The address is read from what people read.
@@ -144,10 +149,13 @@ impl Node {
         self.note_gone();
     }
 
-    /// Asks it to end and waits until it has. `false` if it did not in time, and was killed.
+    /// Asks it to end, as one would behind a load balancer, and waits until it has. `false` if it
+    /// did not in time, and was killed.
     pub(crate) fn retire(&self) -> bool {
         self.note_end(false);
         self.signal(Signal::TERM);
+        self.clock.wait_for(CALLED_MS);
+        *locked(&self.door) = None;
         let ended = eventually("a server ends", END_WITHIN, || {
             let mut held = locked(&self.child);
             let child = held.as_mut()?;

@@ -23,10 +23,10 @@ pub(crate) struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// How many oracles hold, and how many do not.
+    /// How many oracles held, and how many did not. One that judged nothing did neither.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let failed = self.verdicts.iter().filter(|one| !one.broken.is_empty()).count();
-        (self.verdicts.len().saturating_sub(failed), failed)
+        (self.verdicts.iter().filter(|one| one.held()).count(), failed)
     }
 
     fn faults(&self) -> BTreeMap<&'static str, u64> {
@@ -58,7 +58,11 @@ impl Report<'_> {
             None => println!("everything did not agree in time"),
         }
         for verdict in self.verdicts {
-            let word = if verdict.broken.is_empty() { "held" } else { "BROKEN" };
+            let word = match verdict.broken.is_empty() {
+                true if verdict.held() => "held",
+                true => "idle",
+                false => "BROKEN",
+            };
             println!(
                 "{:<13} {word:<7} {:>7} judged; {}",
                 verdict.name, verdict.judged, verdict.said

@@ -28,7 +28,7 @@ pub(super) fn judge(history: &History) -> Verdict {
                 let sent = trouble != Trouble::Refused;
                 unknown = unknown.saturating_add(u64::from(sent));
                 refused = refused.saturating_add(u64::from(!sent));
-                if !is_away(history, call) {
+                if !is_excused(history, call, trouble) {
                     verdict.breaks(format!("{} was not answered ({trouble:?})", place(call)));
                 }
             }
@@ -62,9 +62,13 @@ fn is_stopped(history: &History, node: usize, call: &Call) -> bool {
     history.faults.iter().filter(here).any(|one| one.touches(from_ms, to_ms, APART_MS))
 }
 
-/// Whether the server ended or stood still at some time of the call.
-fn is_away(history: &History, call: &Call) -> bool {
+/// Whether the server was killed or stood still at some time of the call. One that was asked to end
+/// answers whoever reaches it: it may refuse, and lose nothing.
+fn is_excused(history: &History, call: &Call, trouble: Trouble) -> bool {
     let ended = history.life(call.node, call.life).and_then(|life| life.ended);
-    let is_ended = |at_ms: u64| at_ms <= call.ended_ms.saturating_add(APART_MS);
-    ended.is_some_and(|(at_ms, _)| is_ended(at_ms)) || is_stopped(history, call.node, call)
+    let excuses = |(at_ms, killed): (u64, bool)| {
+        let before = at_ms <= call.ended_ms.saturating_add(APART_MS);
+        before && (killed || trouble == Trouble::Refused)
+    };
+    ended.is_some_and(excuses) || is_stopped(history, call.node, call)
 }

@@ -66,6 +66,15 @@ fn nothing_is_found_where_nothing_is_wrong() {
 }
 
 #[test]
+fn an_oracle_that_saw_nothing_holds_nothing() {
+    let found = finders(&History::default());
+    assert_eq!(found, ["answers", "exact", "conservation", "ready"]);
+    let idle: Vec<_> = all(&good().0).into_iter().filter(|one| !one.held()).collect();
+    let names: Vec<&str> = idle.iter().map(|one| one.name).collect();
+    assert_eq!(names, ["monotone", "once"], "neither broken nor held");
+}
+
+#[test]
 fn an_error_is_found_and_a_call_of_an_ended_server_is_none() {
     let (mut history, long) = good();
     history.calls.push(call(&long, 0, 1, End::Status(500)));
@@ -76,6 +85,16 @@ fn an_error_is_found_and_a_call_of_an_ended_server_is_none() {
     assert_eq!(finders(&history), ["answers"], "a living server has to answer");
     history.lives[3].ended = Some((5_000, true));
     assert_eq!(finders(&history), Vec::<&str>::new());
+    history.lives[3].ended = Some((5_000, false));
+    assert_eq!(finders(&history), ["answers"], "who is asked to end answers what it has");
+    history.calls.pop();
+    history.calls.push(call(&long, 3, 1, End::Nothing(Trouble::Late)));
+    assert_eq!(finders(&history), ["answers"]);
+    history.calls.pop();
+    history.calls.push(call(&long, 3, 1, End::Nothing(Trouble::Refused)));
+    assert_eq!(finders(&history), Vec::<&str>::new(), "and refuses who comes after that");
+    history.calls.pop();
+    history.calls.push(lost.clone());
     history.lives[3].ended = None;
     history.faults = vec![fault(Kind::StopServer, 3, (4_000, 5_500))];
     assert_eq!(finders(&history), Vec::<&str>::new());
