@@ -38,6 +38,20 @@ pub enum ServeError {
          TIDEGATE_ROOT_KEY starts all the same."
     )]
     Database(String, GlobalError),
+    /// It answers, and its tables are not those that this program needs.
+    #[error("{0}: {1}.")]
+    Tables(String, GlobalError),
+    /// The first key could not be put where it would be found.
+    #[error("the first root key cannot be written to {}: {why}", path.display())]
+    KeyFile {
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        why: io::Error,
+    },
+    /// Something else, that is in the log already.
+    #[error(transparent)]
+    Logged(Box<ServeError>),
     /// Keys must not cross a network in clear text by accident.
     #[error(
         "{0} can be reached by other machines, and without TLS they would send their keys in \
@@ -106,7 +120,7 @@ impl ServeError {
             | Self::NoKey(_)
             | Self::Place(_)
             | Self::InvalidDatabase(_)
-            | Self::Database(_, GlobalError::Schema(_))
+            | Self::Tables(..)
             | Self::PlainHttpExposed(_)
             | Self::AdminExposed(_)
             | Self::HalfTls(_)

@@ -120,7 +120,12 @@ impl Opened {
     }
 
     fn failed(&self, why: GlobalError) -> ServeError {
-        ServeError::Database(self.database.to_string(), why)
+        let database = self.database.to_string();
+        match why {
+            // No key helps: it would be asked about tables that are not there.
+            GlobalError::Schema(_) => ServeError::Tables(database, why),
+            _ => ServeError::Database(database, why),
+        }
     }
 
     /// Looks at the tables, makes the first workspace unless it is there, and learns everything.

@@ -130,13 +130,20 @@ pub(super) struct Farewell<'a> {
 }
 
 impl Farewell<'_> {
+    /// How many were admitted, and how many were denied for whatever reason.
+    fn decided(&self) -> (u64, u64) {
+        let counts = self.door.limiter().counts();
+        let denied = counts.denied_local + counts.denied_reserved + counts.denied_memory;
+        (counts.admitted_local + counts.admitted_granted, denied + counts.denied_outage)
+    }
+
     /// The same for programs.
     pub(super) fn event(&self) -> Event {
-        let counts = self.door.limiter().counts();
+        let (admitted, denied) = self.decided();
         let region = self.shared.region.as_ref();
         Event::Stopped {
-            admitted: counts.admitted_local + counts.admitted_granted,
-            denied: counts.denied_local + counts.denied_reserved + counts.denied_memory,
+            admitted,
+            denied,
             refused: self.door.refused(),
             subjects: whole(self.door.limiter().subjects()),
             connections_cut: whole(self.open),
@@ -149,11 +156,8 @@ impl Farewell<'_> {
 
 impl fmt::Display for Farewell<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts = self.door.limiter().counts();
-        let denied = counts.denied_local + counts.denied_reserved + counts.denied_memory;
-        let denied = denied + counts.denied_outage;
+        let (admitted, denied) = self.decided();
         let (refused, subjects) = (self.door.refused(), self.door.limiter().subjects());
-        let admitted = counts.admitted_local + counts.admitted_granted;
         write!(f, "stopped: {admitted} admitted, {denied} denied, ")?;
         write!(f, "{refused} refused (bad requests); subjects in memory: {subjects}")?;
         if self.open > 0 {

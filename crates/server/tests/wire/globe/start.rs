@@ -40,6 +40,9 @@ fn missing_or_newer_tables_are_refused() {
     let database = MariaDbServer::start().unwrap();
     let said = run(&["serve", "--globe", &database.url(), "--region", "eu"], 2);
     assert!(said.contains("run `tidegate migrate`"), "{said}");
+    let said = run(&["serve", "--listen", "127.0.0.1:0", "--database", &database.url()], 2);
+    assert!(said.contains("run `tidegate migrate`"), "{said}");
+    assert!(!said.contains("TIDEGATE_ROOT_KEY"), "it is given, and does not help: {said}");
     migrate(&database.url());
     database.query("INSERT INTO tidegate_schema VALUES (999, 0)").unwrap();
     let said = run(&["serve", "--globe", &database.url(), "--region", "eu"], 2);
