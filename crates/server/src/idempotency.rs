@@ -14,14 +14,14 @@
 //! use std::sync::Arc;
 //! use bytes::Bytes;
 //! use tidegate::SystemClock;
-//! use tidegate_server::idempotency::{Call, Idempotency, IdempotencyKey, Once};
+//! use tidegate_server::idempotency::{Call, Idempotency, IdempotencyKey, Lasts, Once};
 //!
 //! let idempotency = Idempotency::new(Arc::new(SystemClock::new()), None, 7);
 //! let key = IdempotencyKey::parse(b"order-17")?;
 //! let call = Call { workspace: "ws", key, operation: "limit", body: b"{}" };
 //!
 //! for _ in 0..3 {
-//!     let decided = async { Ok::<_, String>(Bytes::from_static(b"admitted")) };
+//!     let decided = async { Ok::<_, String>((Bytes::from_static(b"admitted"), Lasts::Long)) };
 //!     let once = idempotency.once(&call, decided).await;
 //!     assert!(matches!(once, Once::Reply { reply, .. } if reply == "admitted"));
 //! }
@@ -55,7 +55,7 @@ pub use header::{
     IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED, IDEMPOTENCY_SCOPE, IdempotencyKey, KEY_CHARS_MAX,
     Refusal, Scope,
 };
-pub use once::Once;
+pub use once::{Lasts, Once};
 pub use region::{Asking, OnceStore};
 
 use memory::{Known, Memory, Usage};

@@ -25,6 +25,9 @@ pub(crate) type Reply = Response<Full<Bytes>>;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
+/// Why what the region could not be asked about was denied.
+const OUTAGE: &str = "outage";
+
 #[derive(Serialize)]
 struct Meta<'a> {
     #[serde(rename = "requestId")]
@@ -88,7 +91,7 @@ impl Decided {
         let reason = match answer.denial() {
             Some(Denial::Reserved) => Some("reserved"),
             Some(Denial::Memory) => Some("memory"),
-            Some(Denial::Outage) => Some("outage"),
+            Some(Denial::Outage) => Some(OUTAGE),
             _ => None,
         };
         let retry_after_ms = if answer.admitted() { None } else { answer.retry_after_ms() };
@@ -99,6 +102,11 @@ impl Decided {
             admitted: answer.admitted(),
             more: More { retry_after_ms, reason, ..More::default() },
         }
+    }
+
+    /// Whether it is as it is because the region could not be asked.
+    pub(crate) fn is_outage(&self) -> bool {
+        self.more.reason == Some(OUTAGE)
     }
 }
 

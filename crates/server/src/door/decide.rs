@@ -22,6 +22,7 @@ use crate::control::overrides::Override;
 use crate::control::permission::Action;
 use crate::control::{Namespace, Workspace};
 use crate::decode::Item;
+use crate::idempotency::Lasts;
 use crate::problem::Problem;
 use crate::reply::{self, Decided, Known, More};
 
@@ -107,7 +108,7 @@ impl Door {
         &self,
         call: &Call<'_>,
         admitted: Admitted<'_>,
-    ) -> Result<Bytes, Problem> {
+    ) -> Result<(Bytes, Lasts), Problem> {
         let Call { caller, request_id, .. } = call;
         let (Some(item), Some(namespace)) = (admitted.items.first(), admitted.namespaces.first())
         else {
@@ -124,7 +125,8 @@ impl Door {
         };
         let admitted = decided.admitted;
         self.noted.decided(&caller.workspace.id, admitted, [admitted].into_iter());
-        Ok(reply::limit(request_id, &decided))
+        let lasts = lasts(admitted, &[terms], std::slice::from_ref(&decided));
+        Ok((reply::limit(request_id, &decided), lasts))
     }
 
     /// Several limits as one.
@@ -132,7 +134,7 @@ impl Door {
         &self,
         call: &Call<'_>,
         admitted: Admitted<'_>,
-    ) -> Result<Bytes, Problem> {
+    ) -> Result<(Bytes, Lasts), Problem> {
         let Call { caller, request_id, .. } = call;
         let both = admitted.items.iter().zip(&admitted.namespaces);
         let terms: Vec<Terms<'_>> =
@@ -140,7 +142,8 @@ impl Door {
         let (passed, decided) = self.decide_all(caller, &terms).await?;
         let items = decided.iter().map(|item| item.admitted);
         self.noted.decided(&caller.workspace.id, passed, items);
-        Ok(reply::multi_limit(request_id, admitted.items, passed, &decided))
+        let lasts = lasts(passed, &terms, &decided);
+        Ok((reply::multi_limit(request_id, admitted.items, passed, &decided), lasts))
     }
 
     /// What is enforced is decided as one. What is only tried is decided as another, and not spent
@@ -263,6 +266,20 @@ impl<'t, 'a> Chosen<'t, 'a> {
             }
         }
     }
+}
+
+/// How long a reply holds. What was denied only because the region could not be asked may be
+/// admitted in a moment. Where the region has to grant it, it may have been asked in vain, and then
+/// it is charged.
+fn lasts(passed: bool, terms: &[Terms<'_>], decided: &[Decided]) -> Lasts {
+    let others = |item: &Decided| !item.admitted && !item.is_outage();
+    if passed || decided.iter().any(others) {
+        return Lasts::Long;
+    }
+    let is_granted = |terms: &Terms<'_>| {
+        terms.namespace.mode == Mode::Enforce && terms.rules.consistency == Consistency::Bounded
+    };
+    if terms.iter().any(is_granted) { Lasts::Briefly } else { Lasts::Not }
 }
 
 /// A cost of nothing spends nothing, and says how much room there is.

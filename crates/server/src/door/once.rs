@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::route::Operation;
 use super::{Call, Door, Incoming};
-use crate::idempotency::{self, IdempotencyKey, Once};
+use crate::idempotency::{self, IdempotencyKey, Lasts, Once};
 use crate::problem::Problem;
 use crate::reply::{self, Reply};
 
@@ -36,11 +36,11 @@ impl Door {
         &self,
         call: &Call<'_>,
         asked: Asked<'_>,
-        decide: impl Future<Output = Result<Bytes, Problem>>,
+        decide: impl Future<Output = Result<(Bytes, Lasts), Problem>>,
     ) -> Result<Reply, Problem> {
         let told = |scope, replayed| call.told.once(scope, replayed);
         let Asked { operation, body, key } = asked;
-        let Some(key) = key else { return decide.await.map(reply::json) };
+        let Some(key) = key else { return decide.await.map(|(it, _)| reply::json(it)) };
         let workspace = &call.caller.workspace.id;
         let asked = idempotency::Call { workspace, key, operation: operation.path(), body };
         match self.idempotency.once(&asked, decide).await {

@@ -59,7 +59,7 @@ impl Claim {
 
     /// Keeps a reply that the region had.
     pub(super) fn keep(mut self, reply: Bytes) {
-        self.settle_here(reply, Scope::Region);
+        self.settle_here(reply, Scope::Region, self.shared.bounds.reply_life_ms);
     }
 
     /// Keeps the reply. From the moment of this call on, nothing that happens to the caller undoes
@@ -67,7 +67,8 @@ impl Claim {
     /// remembers it; only that waits for the region, for some milliseconds.
     /// [`Idempotency::begin`](super::Idempotency::begin) has an example.
     pub fn settle(mut self, reply: &Bytes) -> impl Future<Output = Scope> + Send + use<> {
-        let has_room = self.settle_here(Bytes::copy_from_slice(reply), Scope::Node);
+        let life_ms = self.shared.bounds.reply_life_ms;
+        let has_room = self.settle_here(Bytes::copy_from_slice(reply), Scope::Node, life_ms);
         let telling = self.tell(reply, has_room);
         async move {
             let told = match telling {
@@ -78,10 +79,18 @@ impl Claim {
         }
     }
 
+    /// Keeps the reply for as long as a claim, here alone. A region that knows of the claim is told
+    /// nothing: there it lapses, and until then others are told to come back.
+    pub(super) fn settle_briefly(mut self, reply: &Bytes) -> Scope {
+        let life_ms = self.shared.bounds.claim_life_ms;
+        self.settle_here(Bytes::copy_from_slice(reply), Scope::Node, life_ms);
+        Scope::Node
+    }
+
     /// Keeps the reply in this process. Says whether nothing was pushed out for it.
-    fn settle_here(&mut self, reply: Bytes, scope: Scope) -> bool {
-        let now_ms = self.shared.now_ms();
-        let has_room = self.shared.memory().settle(&self.ticket, reply, scope, now_ms);
+    fn settle_here(&mut self, reply: Bytes, scope: Scope, life_ms: u64) -> bool {
+        let times_ms = (self.shared.now_ms(), life_ms);
+        let has_room = self.shared.memory().settle(&self.ticket, reply, scope, times_ms);
         self.settled = true;
         self.over.close();
         has_room

@@ -166,16 +166,18 @@ impl Memory {
         }
     }
 
-    /// Keeps the reply to a call that was claimed. Says whether nothing was pushed out for it.
+    /// Keeps the reply to a call that was claimed, from now on and for so long. Says whether
+    /// nothing was pushed out for it. One that is kept for less time than those before it is never
+    /// given too late, but may be forgotten with them.
     pub(super) fn settle(
         &mut self,
         ticket: &Ticket,
         reply: Bytes,
         scope: Scope,
-        now_ms: u64,
+        (now_ms, life_ms): (u64, u64),
     ) -> bool {
         self.expire(now_ms, EXPIRE_MAX);
-        let until_ms = now_ms.saturating_add(self.bounds.reply_life_ms);
+        let until_ms = now_ms.saturating_add(life_ms);
         let Some(kept) = self.calls.get_mut(&ticket.name) else { return false };
         let State::Pending { roomy, .. } = kept.state else { return false };
         let bytes = reply.len();

@@ -4,6 +4,18 @@ use bytes::Bytes;
 
 use super::{Begun, Call, Idempotency, Refusal, Remembered, Scope};
 
+/// How long a reply holds. The [module](super) has an example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lasts {
+    /// As long as replies do.
+    Long,
+    /// No longer than a claim: something may have been charged, but the call should soon be decided
+    /// anew. Only this process remembers it.
+    Briefly,
+    /// Nothing was charged: whoever sends the call again has it decided anew.
+    Not,
+}
+
 /// What becomes of a call. The [module](super) has an example.
 #[derive(Debug)]
 pub enum Once<E> {
@@ -24,7 +36,8 @@ pub enum Once<E> {
 
 impl Idempotency {
     /// Decides a call, unless that was done before. What is decided is remembered in the same
-    /// breath, before anything can be dropped. The [module](super) has an example.
+    /// breath, for as long as it lasts, before anything can be dropped. The [module](super) has an
+    /// example.
     ///
     /// # Cancel safety
     /// Whoever drops it before the decision leaves nothing behind; whoever drops it afterwards
@@ -33,7 +46,7 @@ impl Idempotency {
     pub async fn once<E>(
         &self,
         call: &Call<'_>,
-        decide: impl Future<Output = Result<Bytes, E>>,
+        decide: impl Future<Output = Result<(Bytes, Lasts), E>>,
     ) -> Once<E> {
         let claim = match self.begin(call).await {
             Begun::First(claim) => claim,
@@ -43,8 +56,12 @@ impl Idempotency {
             Begun::Refused(why, scope) => return Once::Refused(why, scope),
         };
         match decide.await {
-            Ok(reply) => {
-                let scope = claim.settle(&reply).await;
+            Ok((reply, lasts)) => {
+                let scope = match lasts {
+                    Lasts::Long => claim.settle(&reply).await,
+                    Lasts::Briefly => claim.settle_briefly(&reply),
+                    Lasts::Not => claim.scope(),
+                };
                 Once::Reply { reply, scope, replayed: false }
             }
             Err(problem) => Once::Problem(problem, claim.scope()),

@@ -200,10 +200,11 @@ async fn of_many_at_once_one_is_charged() {
 #[tokio::test(start_paused = true)]
 async fn a_call_is_decided_once_and_a_problem_is_not_remembered() {
     let (idempotency, _) = alone();
-    let problem = idempotency.once(&call("k"), async { Err::<Bytes, _>("no such key") }).await;
+    let problem =
+        idempotency.once(&call("k"), async { Err::<(Bytes, Lasts), _>("no such key") }).await;
     assert!(matches!(problem, Once::Problem("no such key", Scope::Node)), "{problem:?}");
     for turn in ["first", "second"] {
-        let decide = async { Ok::<_, &str>(Bytes::from_static(turn.as_bytes())) };
+        let decide = async { Ok::<_, &str>((Bytes::from_static(turn.as_bytes()), Lasts::Long)) };
         let Once::Reply { reply, scope, replayed } = idempotency.once(&call("k"), decide).await
         else {
             panic!("{turn}")
@@ -214,6 +215,29 @@ async fn a_call_is_decided_once_and_a_problem_is_not_remembered() {
     let other = Call { body: b"other", ..call("k") };
     let refused = idempotency.once(&other, async { Err("not reached") }).await;
     assert!(matches!(refused, Once::Refused(Refusal::Reused, Scope::Node)), "{refused:?}");
+}
+
+/// Decides a call if it is not remembered; says what it is told, and whether that is remembered.
+async fn once(idempotency: &Idempotency, reply: &'static str, lasts: Lasts) -> (Bytes, bool) {
+    let decide = async { Ok::<_, &str>((Bytes::from_static(reply.as_bytes()), lasts)) };
+    match idempotency.once(&call("k"), decide).await {
+        Once::Reply { reply, replayed, .. } => (reply, replayed),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_last_is_decided_anew() {
+    let (idempotency, clock) = alone();
+    assert_eq!(once(&idempotency, "first", Lasts::Not).await, ("first".into(), false));
+    assert_eq!(idempotency.counts().calls, 0);
+    assert_eq!(once(&idempotency, "second", Lasts::Briefly).await, ("second".into(), false));
+    clock.advance(Duration::from_millis(9_999));
+    assert_eq!(once(&idempotency, "third", Lasts::Long).await, ("second".into(), true));
+    clock.advance(Duration::from_millis(1));
+    assert_eq!(once(&idempotency, "third", Lasts::Long).await, ("third".into(), false));
+    clock.advance(Duration::from_millis(599_999));
+    assert_eq!(once(&idempotency, "fourth", Lasts::Long).await, ("third".into(), true));
 }
 
 #[tokio::test(start_paused = true)]

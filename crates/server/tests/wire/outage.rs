@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use tidegate_lab::{MariaDbServer, RedisServer};
 
 use crate::support::{
-    Client, DEADLINE, KEY, LIMIT, MULTI_LIMIT, Place, Server, WINDOW_MS, eventually,
+    Client, DEADLINE, KEY, LIMIT, MULTI_LIMIT, Place, Reply, Server, WINDOW_MS, eventually,
 };
 
 fn of(namespace: &str, identifier: &str, cost: u64) -> Json {
@@ -167,9 +167,72 @@ fn a_server_has_a_default_and_a_namespace_takes_its_word_back() {
     assert_eq!(events.matches("namespace.set_outage").count(), 2, "{events}");
 }
 
+/// Sends a call under a name.
+fn again(client: &mut Client, key: &str, path: &str, body: &Json) -> Reply {
+    let body = body.to_string();
+    let framing = format!("Content-Length: {}\r\nIdempotency-Key: {key}", body.len());
+    let head = client.head(path, &framing);
+    client.send(&[head.as_bytes(), body.as_bytes()]);
+    client.reply()
+}
+
+/// What is denied for an outage is not remembered as if it had been decided.
+#[test]
+fn a_call_that_is_sent_again_after_the_outage_is_decided() {
+    let (mut redis, place) = (RedisServer::start().unwrap(), Place::file());
+    let args = ["serve", "--listen", "127.0.0.1:0", "--redis", &redis.url(), "--outage", "deny"];
+    // Bounded ones may be charged when they are denied, and are remembered for ten seconds.
+    let args = [&args[..], &["--consistency", "fast"]].concat();
+    let server = Server::start_with(&mut place.command(&args), KEY);
+    let mut client = server.client();
+    heard(&mut client, "test");
+    redis.kill_9();
+    let one = of("test", "one", 3);
+    let two = json!([of("test", "two", 3), of("test", "three", 3)]);
+    let calls = [(LIMIT, "k1", &one, "success"), (MULTI_LIMIT, "k2", &two, "passed")];
+    for (path, key, body, word) in calls {
+        let data = again(&mut client, key, path, body).data().clone();
+        assert_eq!(data[word], false, "{data}");
+        assert!(data.to_string().contains("\"reason\":\"outage\""), "{data}");
+    }
+    redis.restart().unwrap();
+    heard(&mut client, "test");
+    for (path, key, body, word) in calls {
+        let admitted = eventually(DEADLINE, || {
+            let reply = again(&mut client, key, path, body);
+            (reply.status == 200 && reply.data()[word] == true).then_some(reply)
+        });
+        let repeated = again(&mut client, key, path, body);
+        assert_eq!(repeated.header("idempotency-replayed"), Some("true"));
+        assert_eq!(repeated.body, admitted.body, "and that is remembered");
+    }
+    let left = eventually(DEADLINE, || {
+        let data = client.post(LIMIT, &of("test", "one", 0)).data().clone();
+        (data["success"] == true).then(|| data["remaining"].clone())
+    });
+    assert_eq!(left, 7, "charged once");
+}
+
 #[test]
 fn a_process_on_its_own_has_nobody_to_miss() {
     let server = Server::start_saying(&["--outage", "deny"]);
     let data = server.client().post(LIMIT, &of("test", "a", 1)).data().clone();
     assert_eq!((&data["success"], data.get("reason")), (&json!(true), None), "{data}");
+}
+
+#[test]
+fn the_end_counts_what_an_outage_denied() {
+    let (mut redis, place) = (RedisServer::start().unwrap(), Place::file());
+    let args = ["serve", "--listen", "127.0.0.1:0", "--redis", &redis.url(), "--outage", "deny"];
+    redis.kill_9();
+    let mut server = Server::start_for_programs(&mut place.command(&args), KEY);
+    let mut client = server.client();
+    for n in 0..3 {
+        let data = client.post(LIMIT, &of("test", &format!("n{n}"), 1)).data().clone();
+        assert_eq!((&data["success"], &data["reason"]), (&json!(false), &json!("outage")));
+    }
+    server.signal("TERM");
+    assert_eq!(server.wait_for_end().code(), Some(0));
+    let line = server.wait_for_warning("\"event\":\"stopped\"");
+    assert!(line.contains("\"admitted\":0,\"denied\":3,"), "{line}");
 }

@@ -105,6 +105,18 @@ fn pair() -> (Idempotency, Idempotency, Arc<FakeStore>, ManualClock) {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_does_not_last_is_not_told_to_the_region() {
+    let (one, other, store, _) = pair();
+    assert_eq!(once(&one, "first", Lasts::Not).await, ("first".into(), false));
+    // The claim is given back in a task of its own.
+    tokio::task::yield_now().await;
+    assert_eq!(once(&other, "second", Lasts::Briefly).await, ("second".into(), false));
+    assert_eq!(once(&other, "third", Lasts::Long).await, ("second".into(), true));
+    assert_eq!(refused(&one, &call("k")).await, Refusal::InProgress, "until the claim lapses");
+    assert_eq!(*store.lives_ms.lock().unwrap(), Vec::<u64>::new());
+}
+
+#[tokio::test(start_paused = true)]
 async fn whichever_process_gets_it_again_gives_the_same_reply() {
     let (one, other, store, _) = pair();
     assert_eq!((one.scope(), alone().0.scope()), (Scope::Region, Scope::Node));
