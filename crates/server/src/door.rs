@@ -212,12 +212,14 @@ impl Door {
         }
         let incoming = Incoming { head: &head, request_id: &request_id, told: &told };
         let answered = self.handle(body, key.as_deref(), incoming).await;
+        // A refusal is quick, or as slow as its client: it says nothing about decisions.
+        let class = answered.as_ref().map_or(Class::Other, |_| Class::of(head.uri.path()));
         let mut reply = answered.unwrap_or_else(|problem| {
             self.noted.refuse(problem.status);
             reply::problem(&request_id, &problem, &head.headers)
         });
         told.mark(&mut reply);
-        self.noted.took(Class::of(head.uri.path()), begun.elapsed());
+        self.noted.took(class, begun.elapsed());
         reply
     }
 

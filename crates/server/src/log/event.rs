@@ -136,7 +136,7 @@ events! {
 
     /// Redis does not answer, or a breaker is open.
     RegionAway, "region_away", Warn,
-        "the region does not answer: requests are answered on what this process alone knows",
+        "the region does not answer: requests are decided here alone or denied, as namespaces say",
         { place: Text, why: Option<Text>, breakers_open: u64 };
     /// It does again.
     RegionBack, "region_back", Info, "the region answers now: limits are shared",

@@ -109,14 +109,14 @@ fn a_line_has_the_time_of_the_clock_and_every_field() {
     assert_eq!(
         json,
         "{\"time\":\"2000-02-28T23:59:59.042Z\",\"level\":\"warn\",\"event\":\"region_away\",\
-         \"message\":\"the region does not answer: requests are answered on what this process \
-         alone knows\",\"place\":\"redis at cache:6379\",\"breakers_open\":2,\"suppressed\":3}\n"
+         \"message\":\"the region does not answer: requests are decided here alone or denied, as \
+         namespaces say\",\"place\":\"redis at cache:6379\",\"breakers_open\":2,\"suppressed\":3}\n"
     );
     assert_eq!(
         pretty,
         "2000-02-28T23:59:59.042Z warn region_away: the region does not answer: requests are \
-         answered on what this process alone knows place=\"redis at cache:6379\" breakers_open=2 \
-         suppressed=3\n"
+         decided here alone or denied, as namespaces say place=\"redis at cache:6379\" \
+         breakers_open=2 suppressed=3\n"
     );
 }
 

@@ -24,7 +24,10 @@ pub(crate) struct Workspaces {
     giving: Mutex<()>,
 }
 
+/// Apart from its neighbours: processors move memory in pairs of lines of 64 bytes, and workspaces
+/// should not wait for each other.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 struct Decisions {
     admitted: AtomicU64,
     denied: AtomicU64,

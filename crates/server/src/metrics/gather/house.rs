@@ -80,7 +80,8 @@ fn requests(seen: &Seen) -> Vec<Family> {
     let took = histogram(
         "tidegate_request_seconds",
         "How long requests took, from the last byte of the head to the reply; the wait for the \
-         body is in it, sending the reply is not.",
+         body is in it, sending the reply is not. Refused requests are among the others, whatever \
+         they called.",
     );
     let each = seen.refused.iter().copied();
     let refused = each.fold(refused, |all, (status, count)| all.at(&[("status", status)], count));

@@ -56,7 +56,8 @@ fn asks(counts: &RegionCounts) -> Vec<Family> {
         .is(counts.asks_refused),
         counter(
             "tidegate_region_asks_unheard_total",
-            "Requests and batches admitted because the region did not say in time.",
+            "Requests and batches that the region should have granted and did not say in time; \
+             each is admitted or denied, as its namespace chose.",
         )
         .is(counts.asks_unheard),
         counter(
