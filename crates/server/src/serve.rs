@@ -312,11 +312,21 @@ struct Served {
 
 impl Served {
     /// Begins what goes on beside requests.
-    fn work(&self, opened: Opened, clock: &Arc<dyn Clock>) -> Vec<JoinHandle<()>> {
-        let mut work = self.shared.look(&self.door);
-        work.extend(self.shared.watch_clocks(clock));
-        work.push(tokio::spawn(opened.keep()));
-        work.push(tokio::spawn(sweep(Arc::clone(&self.door))));
+    fn work<S>(&self, opened: Opened, sight: S, clock: Arc<dyn Clock>) -> Vec<JoinHandle<()>>
+    where
+        S: Fn() -> Sight + Clone + Send + 'static,
+    {
+        let (log, opened) = (&self.log, Arc::new(opened));
+        let mut work = self.shared.look(&self.door, log);
+        work.extend(self.shared.watch_clocks(&clock, log));
+        let said = log.clone();
+        let look = move || watch(sight.clone(), Arc::clone(&clock), said.clone());
+        work.push(panics::keep("watch", log, look));
+        let said = log.clone();
+        let keep = move || Arc::clone(&opened).keep(said.clone());
+        work.push(panics::keep("settings", log, keep));
+        let door = Arc::clone(&self.door);
+        work.push(panics::keep("sweep", log, move || sweep(Arc::clone(&door))));
         if let Some(counts) = &self.counts {
             let (counts, door) = (Arc::clone(counts), Arc::clone(&self.door));
             let keep = move || Arc::clone(&counts).keep(Arc::clone(&door));
@@ -403,12 +413,19 @@ impl Shared {
 
 impl Shared {
     /// Begins to measure how far our clock is from those of the stores.
-    fn watch_clocks(&self, clock: &Arc<dyn Clock>) -> impl Iterator<Item = JoinHandle<()>> {
-        let region = self.region.clone();
-        let region = region.map(|it| tokio::spawn(it.watch_clock(Arc::clone(clock))));
-        let globe = self.globe.clone();
-        let globe = globe.map(|it| tokio::spawn(it.watch_clock(Arc::clone(clock))));
-        region.into_iter().chain(globe)
+    fn watch_clocks(&self, clock: &Arc<dyn Clock>, log: &Log) -> Vec<JoinHandle<()>> {
+        let mut work = Vec::new();
+        if let Some(region) = self.region.clone() {
+            let clock = Arc::clone(clock);
+            let watch = move || region.clone().watch_clock(Arc::clone(&clock));
+            work.push(panics::keep("region_clock", log, watch));
+        }
+        if let Some(globe) = self.globe.clone() {
+            let clock = Arc::clone(clock);
+            let watch = move || globe.clone().watch_clock(Arc::clone(&clock));
+            work.push(panics::keep("globe_clock", log, watch));
+        }
+        work
     }
 }
 

@@ -108,7 +108,7 @@ fn impatient(rules: &str) -> String {
         true => "        for: 1s\n".to_owned(),
         false => format!(
             "{}\n",
-            ["1m", "5m", "10m", "15m", "30m"]
+            ["1m", "3m", "5m", "10m", "15m", "30m"]
                 .iter()
                 .fold(line.to_owned(), |line, range| line.replace(&format!("[{range}]"), "[5s]"),)
         ),
