@@ -2,7 +2,8 @@
 
 use super::Label;
 
-/// The commit it was built from, if whoever built it said so in `TIDEGATE_COMMIT`.
+/// The commit it was built from: what whoever built it said in `TIDEGATE_COMMIT`, else what git
+/// says (`build.rs`).
 pub(crate) const COMMIT: &str = commit(option_env!("TIDEGATE_COMMIT"));
 
 /// A build that knows no commit often passes an empty one on.
