@@ -51,10 +51,13 @@ fn programs_are_told_which_tables_were_made() {
     let path = one.url().split_off("sqlite:".len());
     let made = said_json(&["migrate", "--globe", &one.url()], 0);
     let database = format!("sqlite file {path}");
-    assert_eq!(made, json!([{
-        "database": database, "version": 3, "changed": true,
-        "additions": ["tidegate_namespaces.outage"],
-    }]));
+    assert_eq!(
+        made,
+        json!([{
+            "database": database, "version": 3, "changed": true,
+            "additions": ["tidegate_namespaces.outage"],
+        }])
+    );
     let both = ["migrate", "--globe", &one.url(), "--database", &two.url()];
     let made = said_json(&both, 0);
     let changed = made.as_array().unwrap().iter().map(|one| &one["changed"]);
