@@ -16,7 +16,7 @@ pub const CANARIES: [(Planted, u64); 38] = [
     (Planted::EchoTotal, 0),
     (Planted::DropDirty, 8),
     (Planted::NoResend, 12),
-    (Planted::NoGenerations, 57),
+    (Planted::NoGenerations, 69),
     (Planted::SameComponent, 0),
     (Planted::StrictBySequence, 1),
     (Planted::FailedReadFresh, 1),
