@@ -12,7 +12,7 @@ use tidegate::{
 };
 use tidegate_convergence::{BoardCall, Boarding, Calling, ShardCall};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep_until};
 
 /// Longer than half of the 20 ms that a caller waits.
 const LATENCY: Duration = Duration::from_millis(12);
@@ -29,7 +29,7 @@ impl RegionalStore for Slow {
     fn call<'a>(&'a self, call: &'a ShardCall) -> Calling<'a> {
         Box::pin(async {
             let reply = self.0.call(call).await;
-            sleep(LATENCY).await;
+            sleep_until(Instant::now() + LATENCY).await;
             reply
         })
     }
@@ -70,7 +70,8 @@ async fn a_store_that_is_slow_charges_nobody_that_it_denies() {
             let (mut admitted, mut denied) = (0, 0);
             for turn in 0..12 {
                 // They come in every order, between at once and 17 ms after one another.
-                sleep(Duration::from_millis(60 + (caller * turn * 5) % 18)).await;
+                let rest = Duration::from_millis(60 + (caller * turn * 5) % 18);
+                sleep_until(Instant::now() + rest).await;
                 let answer = limiter.check(&denying()).await;
                 let outage = answer.denial() == Some(Denial::Outage);
                 assert!(answer.admitted() != outage, "{answer:?}");

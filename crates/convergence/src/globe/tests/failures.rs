@@ -1,6 +1,7 @@
 //! What happens when something fails.
 
 use super::*;
+use crate::breaker::BreakerState;
 use crate::global::NAME_LAPSE_MS;
 use crate::store::Shard;
 
@@ -48,6 +49,23 @@ fn a_leader_without_a_database_resigns() {
     world.run_ms(15_000);
     assert_eq!(world.leader(0), 1 - leader);
     assert_eq!(world.written(), [(1, 6)]);
+}
+
+/// It has nothing to publish any more, and hears by its imports that it could.
+#[test]
+fn the_breaker_of_who_lost_the_lead_closes() {
+    let mut world = World::new(&[2, 1]);
+    let leader = world.leader(0);
+    world.processes[leader].cut_off = true;
+    world.spend(1 - leader, 10, 6);
+    // What it had to publish is over by then.
+    world.run_ms(5 * WINDOW_MS);
+    assert_eq!(world.leader(0), 1 - leader);
+    assert_ne!(world.counts(leader).publish_breaker, BreakerState::Closed);
+    world.processes[leader].cut_off = false;
+    world.run_ms(15_000);
+    assert_eq!(world.leader(0), 1 - leader);
+    assert_eq!(world.counts(leader).publish_breaker, BreakerState::Closed);
 }
 
 /// A row that the store refuses holds up no other.
