@@ -105,6 +105,14 @@ macro_rules! table {
     };
 }
 
+/// As for the other tables, but for numbers that only a later build knows: here they are read as
+/// the default, and whoever changes something else must not write that over them.
+const UPDATE_NAMESPACE: &str = "UPDATE tidegate_namespaces SET workspace = ?, name = ?, \
+     mode = COALESCE(NULLIF(?, 0), CASE WHEN mode > 2 THEN mode ELSE 0 END), \
+     consistency = COALESCE(?, CASE WHEN consistency > 1 THEN consistency END), \
+     outage = COALESCE(?, CASE WHEN outage > 1 THEN outage END), \
+     created_at = ?, deleted_at = ?, revision = ? WHERE id = ?";
+
 /// The statements for a database that begins like this, locks a row that is read like this, and is
 /// told which index to walk along like this.
 macro_rules! control_statements {
@@ -191,7 +199,7 @@ impl ControlStatements {
             raise: "UPDATE tidegate_revision SET revision = ? WHERE id = 1",
             workspaces,
             keys,
-            namespaces,
+            namespaces: Table { update: UPDATE_NAMESPACE, ..namespaces },
             overrides,
             namespaces_by_name: concat!(
                 "SELECT workspace, name, mode, consistency, outage, created_at, deleted_at, \

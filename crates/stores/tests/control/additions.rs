@@ -1,6 +1,6 @@
 //! What was added to tables of the same version: builds that know it and builds that do not.
 
-use tidegate_limiter::Outage;
+use tidegate_limiter::{Consistency, Outage};
 use tidegate_stores::control::{Change, Mode};
 use tidegate_stores::global::Migrated;
 
@@ -111,6 +111,44 @@ async fn an_outage_that_nobody_knows_keeps_nobody_from_reading() {
         store.make(&add_namespaces(&["email"])).await;
         place.sql("UPDATE tidegate_namespaces SET outage = 7").await;
         assert_eq!(store.all().await.namespaces[0].outage, None);
+    }
+}
+
+/// Numbers that only a later build knows read as the default, and stay.
+#[tokio::test]
+async fn what_a_later_build_said_is_not_wiped() {
+    for (place, store) in Place::ready().await {
+        store.make(&add_workspace("ws")).await;
+        store.make(&add_namespaces(&["email"])).await;
+        let change = |mode, consistency, outage| {
+            let id = "rlns_email".to_owned();
+            Change::SetNamespace { id, mode, consistency, outage }
+        };
+        let later = "UPDATE tidegate_namespaces SET mode = 7, consistency = 7, outage = 7";
+        let (bounded, deny) = (Some(Consistency::Bounded), Some(Outage::Deny));
+        let (fast, local) = (Some(Consistency::Fast), Some(Outage::Local));
+        for (changed, expected) in [
+            (change(Some(Mode::Off), None, None), (Mode::Off, bounded, deny)),
+            (change(None, Some(fast), None), (Mode::Shadow, fast, deny)),
+            (change(None, None, Some(local)), (Mode::Shadow, bounded, local)),
+        ] {
+            place.sql(later).await;
+            store.make(&changed).await;
+            // What is still 7 is made a number that we know.
+            place
+                .sql(
+                    "UPDATE tidegate_namespaces SET mode = 1 WHERE mode = 7;\
+                     UPDATE tidegate_namespaces SET consistency = 1 WHERE consistency = 7;\
+                     UPDATE tidegate_namespaces SET outage = 1 WHERE outage = 7",
+                )
+                .await;
+            let row = store.all().await.namespaces.remove(0);
+            assert_eq!((row.mode, row.consistency, row.outage), expected, "{changed:?}");
+        }
+        // What we know is written as it was.
+        store.make(&change(Some(Mode::Enforce), Some(None), Some(None))).await;
+        let row = store.all().await.namespaces.remove(0);
+        assert_eq!((row.mode, row.consistency, row.outage), (Mode::Enforce, None, None));
     }
 }
 
