@@ -60,7 +60,11 @@ impl Idempotency {
                 let scope = match lasts {
                     Lasts::Long => claim.settle(&reply).await,
                     Lasts::Briefly => claim.settle_briefly(&reply),
-                    Lasts::Not => claim.scope(),
+                    Lasts::Not => {
+                        drop(claim);
+                        // No region remembers it.
+                        Scope::Node
+                    }
                 };
                 Once::Reply { reply, scope, replayed: false }
             }

@@ -221,7 +221,10 @@ async fn a_call_is_decided_once_and_a_problem_is_not_remembered() {
 async fn once(idempotency: &Idempotency, reply: &'static str, lasts: Lasts) -> (Bytes, bool) {
     let decide = async { Ok::<_, &str>((Bytes::from_static(reply.as_bytes()), lasts)) };
     match idempotency.once(&call("k"), decide).await {
-        Once::Reply { reply, replayed, .. } => (reply, replayed),
+        Once::Reply { reply, scope, replayed } => {
+            assert!(lasts == Lasts::Long || scope == Scope::Node);
+            (reply, replayed)
+        }
         other => panic!("{other:?}"),
     }
 }
