@@ -1,6 +1,5 @@
 //! The control plane at the start: its tables, the first workspace, and the first key.
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,13 +97,13 @@ impl Opened {
         if !self.database.is_file() {
             return Err(ServeError::NoKey(self.database.to_string()));
         }
-        let key = new_key()?;
+        let (id, key) = (new_id(Kind::Key)?, new_key()?);
         // Before it is known: a key that nobody can see would be the only one.
         let filed = match form {
-            Form::Json => Some(key_file::write(&data_dir(args)?, &key)?),
+            Form::Json => Some(key_file::write(&data_dir(args)?, &id, &key)?),
             Form::Pretty => None,
         };
-        if let Err(why) = add_key(&self.control, &key).await {
+        if let Err(why) = add_key(&self.control, id, &key).await {
             filed.as_deref().map(key_file::remove);
             return Err(self.failed(why));
         }
@@ -188,10 +187,9 @@ async fn add_workspace(control: &Control) -> Result<(), GlobalError> {
     }
 }
 
-async fn add_key(control: &Control, key: &str) -> Result<(), GlobalError> {
-    let lacking = |why: io::Error| GlobalError::Refused(why.to_string());
+async fn add_key(control: &Control, id: String, key: &str) -> Result<(), GlobalError> {
     let change = Change::AddKey {
-        id: new_id(Kind::Key).map_err(lacking)?,
+        id,
         workspace: DEFAULT_ID.to_owned(),
         name: "made at the first start".to_owned(),
         digest: digest(key.as_bytes()),
