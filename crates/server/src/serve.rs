@@ -236,7 +236,33 @@ fn in_runtime(serving: impl Future<Output = Result<(), ServeError>>) -> Result<(
 /// Where the words came from, and what they were, if they can be read again.
 type Read = Option<(Source, (Loaded, Fingerprint))>;
 
-async fn run(args: &ServeArgs, read: Read) -> Result<(), ServeError> {
+/// With a log, in which is said why it does not begin.
+async fn logged(
+    args: LogArgs,
+    serving: impl AsyncFnOnce(Arc<dyn Clock>, &Log) -> Result<(), ServeError>,
+) -> Result<(), ServeError> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let log = Log::start(args.settings(), Arc::clone(&clock), io::stderr())?;
+    panics::tell(&log);
+    let served = serving(clock, &log).await.map_err(|why| match log.form() {
+        Form::Pretty => why,
+        Form::Json => {
+            log.say(Event::NotStarted { why: Text::of(&why) });
+            ServeError::Logged(Box::new(why))
+        }
+    });
+    log.flush(LOG_DEADLINE);
+    served
+}
+
+async fn run(
+    args: &ServeArgs,
+    read: Read,
+    clock: Arc<dyn Clock>,
+    log: &Log,
+) -> Result<(), ServeError> {
+    // First: whoever starts us may say at once that the file is another.
+    let hangups = Hangups::catch(wire::wants_hangups(args))?;
     let tls = wire::tls(&args.transport)?;
     let limits = wire::limits(&args.transport, log);
     // Before anything is made that could not be shown: the first key is.
@@ -261,7 +287,6 @@ async fn run(args: &ServeArgs, read: Read) -> Result<(), ServeError> {
     let served = Served { door, counts, shared };
     // Caught before anyone is told that we run: whoever reads the address may ask us to end.
     let mut signals = Signals::catch()?;
-    let hangups = Hangups::catch(wire::wants_hangups(args))?;
     if let Some(globe) = &served.shared.globe {
         globe.confirm(served.door.limiter()).await?;
     }

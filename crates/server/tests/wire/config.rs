@@ -208,6 +208,22 @@ fn a_broken_file_changes_nothing_and_a_whole_one_heals_it() {
 
 #[cfg(unix)]
 #[test]
+fn a_hangup_while_a_server_begins_is_heard_when_it_runs() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("mysql://u:p@{}/d", silent.local_addr().unwrap());
+    let home = Home::new(&text("", ""));
+    let args = ["serve", "--config", &home.path(), "--database", &url];
+    let server = Server::begin(&mut tidegate(&args), KEY, None);
+    // It begins, and waits for a database that says nothing.
+    silent.set_nonblocking(true).unwrap();
+    let _asked = eventually(DEADLINE, || silent.accept().ok());
+    server.signal("HUP");
+    server.wait_for_line("listens on http");
+    server.wait_for_line("configuration read again (SIGHUP): nothing changed");
+}
+
+#[cfg(unix)]
+#[test]
 fn a_server_without_a_file_outlives_a_hangup() {
     let server = Server::start();
     server.signal("HUP");

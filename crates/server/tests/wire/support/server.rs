@@ -124,10 +124,14 @@ impl Server {
         server
     }
 
-    fn begin(command: &mut Command, key: &str, last: Option<&'static str>) -> Self {
+    /// One that is not waited for. Its address is not known yet.
+    pub(crate) fn begin(command: &mut Command, key: &str, last: Option<&'static str>) -> Self {
         let mut child = Running(command.spawn().unwrap());
         let (said, warned) = (Lines::default(), Lines::default());
-        let reader = read(child.0.stdout.take().unwrap(), &said, last);
+        let reader = match child.0.stdout.take() {
+            Some(out) => read(out, &said, last),
+            None => read(std::io::empty(), &said, last),
+        };
         read(child.0.stderr.take().unwrap(), &warned, None);
         let (address, key) = ("127.0.0.1:0".parse().unwrap(), key.to_owned());
         Self { child, address, key, said, reader, warned }
