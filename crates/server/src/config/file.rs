@@ -36,8 +36,9 @@ pub(super) fn text(path: &Path) -> io::Result<String> {
 
 /// What a file sets, and what is wrong with it.
 pub(super) fn read(path: &Path, text: &str) -> (Vec<Setting>, Vec<Mistake>) {
-    let mut reader = Reader { path, text, settings: Vec::new(), mistakes: Vec::new() };
     let (table, errors) = DeTable::parse_recoverable(text);
+    let (is_broken, settings, mistakes) = (!errors.is_empty(), Vec::new(), Vec::new());
+    let mut reader = Reader { path, text, is_broken, settings, mistakes };
     for error in errors {
         let said = error.message().trim_end_matches('.');
         reader.mistake(error.span().unwrap_or_default(), format!("not TOML: {said}"));
@@ -60,6 +61,8 @@ pub(super) fn read(path: &Path, text: &str) -> (Vec<Setting>, Vec<Mistake>) {
 struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
+    /// It is no TOML. What looks like a name in it may be a part of a secret.
+    is_broken: bool,
     settings: Vec<Setting>,
     mistakes: Vec<Mistake>,
 }
@@ -74,10 +77,19 @@ impl Reader<'_> {
         self.mistakes.push(Mistake::new(place, text));
     }
 
+    /// Whether a name that is not known may be repeated.
+    fn may_name(&self, name: &str, known: impl IntoIterator<Item = String>) -> bool {
+        !self.is_broken || nearest(name, known).is_some()
+    }
+
     fn section(&mut self, name: &str, bytes: Range<usize>, value: &DeValue<'_>) {
         let sections = knobs::sections();
         if !sections.contains(&name) {
-            return self.mistake(bytes, unknown_section(name, matches!(value, DeValue::Table(_))));
+            let text = match self.may_name(name, sections.iter().map(|it| (*it).to_owned())) {
+                true => unknown_section(name, matches!(value, DeValue::Table(_))),
+                false => "there is no such section".to_owned(),
+            };
+            return self.mistake(bytes, text);
         }
         let DeValue::Table(keys) = value else {
             return self.mistake(bytes, format!("`{name}` is a section: write [{name}]"));
@@ -85,7 +97,11 @@ impl Reader<'_> {
         let mut seen: Vec<&Knob> = Vec::new();
         for (key, value) in keys {
             let Some((knob, in_file)) = knobs::find(name, key.get_ref()) else {
-                self.mistake(key.span(), unknown_key(name, key.get_ref()));
+                let text = match self.may_name(key.get_ref(), knobs::keys(name)) {
+                    true => unknown_key(name, key.get_ref()),
+                    false => format!("there is no such key in [{name}]"),
+                };
+                self.mistake(key.span(), text);
                 continue;
             };
             if seen.iter().any(|it| it.id == knob.id) {

@@ -4,7 +4,8 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::knobs::{FILE, KNOBS, Knob};
+use super::knobs::{self, FILE, KNOBS, Knob};
+use super::near::nearest;
 
 /// Everything that is wrong with a configuration. [`Source`](super::Source) has an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,13 +62,12 @@ impl Spot {
     }
 }
 
-/// What of a line can be shown: all of it if it is about something that is no secret, otherwise
-/// its first word. Who writes `root_kye = "…"` has written a secret, too.
+/// What of a line can be shown. Up to the end of its value if it is about something that is no
+/// secret, otherwise its first word, and that only if it is a key or near one: who writes
+/// `root_kye = "…"` has written a secret, too, and any other word may be a part of one.
 fn showable(line: &str) -> String {
-    let line = line.trim_end();
     let begin = line.trim_start();
-    let is_part = |char: char| char.is_alphanumeric() || "_-.".contains(char);
-    let word_end = begin.find(|char| !is_part(char)).unwrap_or(begin.len());
+    let word_end = begin.find(|char| !is_of_name(char)).unwrap_or(begin.len());
     let word = begin.get(..word_end).unwrap_or_default();
     let key = word.rsplit('.').next().unwrap_or_default();
     let is_named = |knob: &Knob| match knob.secret {
@@ -75,18 +75,55 @@ fn showable(line: &str) -> String {
         false => key == knob.key,
     };
     let signs = line.matches('=').count();
-    let is_header = signs == 0 && begin.starts_with('[') && begin.ends_with(']');
-    // With several signs, something else follows on the same line.
-    if is_header || signs == 1 && KNOBS.iter().any(is_named) {
-        return line.to_owned();
+    if signs == 0 && is_header(begin.trim_end()) {
+        return line.trim_end().to_owned();
     }
-    let is_key = signs == 1 || KNOBS.iter().any(|knob| key == knob.key);
+    // With several signs, something else follows on the same line.
+    if signs == 1
+        && KNOBS.iter().any(is_named)
+        && let Some(shown) = up_to_value(line)
+    {
+        return shown;
+    }
+    let known = || knobs::sections().into_iter().flat_map(knobs::keys);
+    let is_key = known().any(|it| it == key) || signs == 1 && nearest(key, known()).is_some();
     let indent = line.len().saturating_sub(begin.len());
     match is_key {
         true => format!("{}{word} …", line.get(..indent).unwrap_or_default()),
         // It may be a line of a value.
         false => "…".to_owned(),
     }
+}
+
+fn is_of_name(char: char) -> bool {
+    char.is_alphanumeric() || "_-.".contains(char)
+}
+
+/// Whether it begins a section that there is, or one with nearly its name. Any other word in
+/// brackets may be a line of a list.
+fn is_header(line: &str) -> bool {
+    let sections = knobs::sections().into_iter().map(str::to_owned);
+    let name = line.trim_start_matches('[').trim_end_matches(']').trim();
+    let first = name.split('.').next().unwrap_or_default();
+    let is_plain = name.chars().all(is_of_name);
+    let is_known = || knobs::sections().contains(&first) || nearest(name, sections).is_some();
+    line.starts_with('[') && line.ends_with(']') && is_plain && is_known()
+}
+
+/// A line up to the end of its value, if that is one word or one string. What follows is left out:
+/// it may be anything.
+fn up_to_value(line: &str) -> Option<String> {
+    let (left, right) = line.split_once('=')?;
+    let value = right.trim_start();
+    let ends = |char: char| char.is_whitespace() || "\"'#".contains(char);
+    let len = match value.chars().next()? {
+        quote @ ('"' | '\'') => value.get(1..)?.find(quote)?.checked_add(2)?,
+        _ => value.find(ends).unwrap_or(value.len()),
+    };
+    let (value, rest) = value.split_at_checked(len)?;
+    let gap = right.len().checked_sub(value.len())?.checked_sub(rest.len())?;
+    let shown = format!("{left}={}{value}", right.get(..gap)?);
+    Some(if rest.trim().is_empty() { shown } else { format!("{shown} …") })
 }
 
 impl Mistake {

@@ -47,7 +47,7 @@ fn all_mistakes_are_told_at_once_in_the_order_of_the_file() {
          t.toml:9:15: expected one of: fast, bounded\n  \
          9 | consistency = \"exact\"\n    |               ^^^^^^^\n\n\
          t.toml:10:2: there is no section [weather]; there are [server], [admin], [settings], \
-         [region], [globe]\n  10 | [weather]\n     |  ^^^^^^^"
+         [region], [globe], [log]\n  10 | …"
     );
 }
 
@@ -106,11 +106,25 @@ fn a_secret_is_in_no_message() {
         ("settings", "[settings]\ndatabase = \"postgres://u:s3cret@h/d\"\n"),
         ("elsewhere", "[weather]\nroot_key = \"s3cret\"\n"),
         ("root", "root_key = \"s3cret\"\n"),
+        ("next-line", "[server]\nroot_key =\n  s3cretc2VjcmV0=\n"),
+        ("broken-off", "[server]\nroot_key = \"hunter\ns3cretvalue=\"\n"),
+        ("three-quotes", "[server]\nroot_key = \"\"\"\ns3crethunter= \\q\n\"\"\"\n"),
+        ("behind", "[server]\nlisten = \"127.0.0.1:1\" root_key \"s3cret\"\n"),
+        ("behind-bare", "[server]\nconnections_max = 1 s3cret\n"),
+        ("list", "[server]\nroot_key = [\n[s3cret]\n]\n"),
     ] {
         let said = wrong(name, text);
         assert!(said.starts_with("t.toml:") || said.starts_with("there are "), "{name}: {said}");
         assert!(!said.contains("s3cret"), "{name}: {said}");
     }
+}
+
+#[test]
+fn what_stands_behind_a_value_is_left_out() {
+    let said = wrong("behind-shown", "[server]\nmemory = 'lots' # of it\n");
+    assert!(said.ends_with("\n  2 | memory = 'lots' …\n    |          ^^^^^^"), "{said}");
+    let said = wrong("not-closed", "[server]\nmemory = \"1GiB\n");
+    assert!(said.contains("\n  2 | memory …"), "{said}");
 }
 
 #[test]
