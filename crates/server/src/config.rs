@@ -20,6 +20,7 @@ mod status;
 mod tests;
 mod watched;
 
+use std::any::TypeId;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -34,7 +35,7 @@ pub(crate) use mistake::Place;
 pub(crate) use reload::{Reloader, Running};
 pub use show::check;
 pub(crate) use status::{ConfigSeen, Status};
-pub(crate) use watched::Fingerprint;
+use watched::Fingerprint;
 
 /// How clap names the path of the file itself.
 const CONFIG: &str = "config";
@@ -83,8 +84,26 @@ struct Setting {
 pub(crate) struct Loaded {
     pub(crate) args: ServeArgs,
     pub(crate) values: Vec<Value>,
-    /// The files that all of it was read from.
-    pub(crate) files: Vec<PathBuf>,
+}
+
+/// The files that a configuration is made of, and what was in them.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    files: Vec<PathBuf>,
+    fingerprint: Fingerprint,
+}
+
+impl Seen {
+    fn of(all: Vec<PathBuf>) -> Self {
+        let mut files: Vec<PathBuf> = Vec::new();
+        for path in all {
+            if !files.contains(&path) {
+                files.push(path);
+            }
+        }
+        let fingerprint = Fingerprint::of(&files);
+        Self { files, fingerprint }
+    }
 }
 
 /// One value, and who said it.
@@ -127,7 +146,7 @@ impl Setting {
             }
             Err(why) => {
                 let why = format!("cannot read {}: {why}", path.display());
-                Err(Mistake::new(place, why))
+                Err(Mistake::new(place, why).wanting(path))
             }
         }
     }
@@ -168,6 +187,34 @@ fn why_refused(why: &clap::Error) -> String {
         Some(why) => why.to_string(),
         None => "expected another value".to_owned(),
     }
+}
+
+/// What is wrong with a command line or a flag's own variable, in one sentence or more.
+fn said_of(command: &Command, why: &clap::Error) -> String {
+    use clap::error::ErrorKind;
+    match why.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            "what stands behind `--` are flags of `tidegate serve`: its --help lists them"
+                .to_owned()
+        }
+        ErrorKind::InvalidUtf8 => match unreadable(command) {
+            names if names.is_empty() => "a flag is not UTF-8".to_owned(),
+            names => format!("not UTF-8: {}", names.join(", ")),
+        },
+        _ => {
+            let said = why.to_string();
+            said.strip_prefix("error: ").unwrap_or(&said).trim_end().to_owned()
+        }
+    }
+}
+
+/// The variables of flags that hold no text, but for those that hold a path: it may be any bytes.
+fn unreadable(command: &Command) -> Vec<String> {
+    let is_path = |arg: &clap::Arg| arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
+    let texts = command.get_arguments().filter(|arg| !is_path(arg));
+    let names = texts.filter_map(|arg| arg.get_env());
+    let wrong = names.filter(|name| std::env::var_os(name).is_some_and(|it| it.to_str().is_none()));
+    wrong.map(|name| name.to_string_lossy().into_owned()).collect()
 }
 
 fn long<'a>(command: &'a Command, id: &str) -> Option<&'a str> {
@@ -224,11 +271,31 @@ impl Source {
         }
     }
 
-    /// The same, and what stands for the files that it was read from. They are looked at first and
-    /// read again after it: so no change of them is missed.
-    pub(crate) fn load_watched(&self) -> Result<(Loaded, Fingerprint), Mistakes> {
-        let seen = Fingerprint::of(&self.load()?.files);
+    /// The same, and the files that it was read from. They are looked at first: so no change of
+    /// them is missed.
+    pub(crate) fn load_watched(&self) -> Result<(Loaded, Seen), Mistakes> {
+        let seen = Seen::of(self.wanted());
         Ok((self.load()?, seen))
+    }
+
+    /// The files that a load reads, whether they can be read or not. What fails because one of them
+    /// is missing goes on when it comes.
+    fn wanted(&self) -> Vec<PathBuf> {
+        const TLS: [&str; 2] = ["tls_cert", "tls_key"];
+        let (settings, mistakes) = self.settings();
+        let mut files: Vec<PathBuf> = self.path.iter().cloned().collect();
+        if let Ok(said) = serve_command().try_get_matches_from(&self.said) {
+            files.extend(TLS.iter().filter_map(|id| said.get_one::<PathBuf>(id).cloned()));
+        }
+        for setting in settings {
+            if TLS.contains(&setting.knob.id) {
+                files.push(setting.text.into());
+            } else {
+                files.extend(setting.secret_file);
+            }
+        }
+        files.extend(mistakes.into_iter().filter_map(|mistake| mistake.wanted));
+        files
     }
 
     /// What file and variables set, the nearest first.
@@ -251,7 +318,7 @@ impl Source {
     }
 
     fn put_together(&self, command: &Command, settings: &[Setting]) -> Result<Loaded, Mistakes> {
-        let refused = |why: clap::Error| Mistakes(vec![Mistake::elsewhere(why.to_string())]);
+        let refused = |why: clap::Error| Mistakes(vec![Mistake::elsewhere(said_of(command, &why))]);
         let said = command.clone().try_get_matches_from(&self.said).map_err(refused)?;
         let chosen = |knob: &Knob| match said.value_source(knob.id) {
             Some(ValueSource::CommandLine | ValueSource::EnvVariable) => None,
@@ -263,12 +330,8 @@ impl Source {
         let mut args = ServeArgs::from_arg_matches(&matches).map_err(refused)?;
         args.config.clone_from(&self.path);
         let value = |knob: &'static Knob| Value::of(knob, chosen(knob), &matches);
-        let values: Vec<Value> = KNOBS.iter().map(value).collect();
-        let used = KNOBS.iter().filter_map(chosen);
-        let secrets = used.filter_map(|setting| setting.secret_file.clone());
-        let tls = [&args.transport.tls_cert, &args.transport.tls_key].into_iter().flatten();
-        let files = self.path.iter().chain(tls).cloned().chain(secrets).collect();
-        Ok(Loaded { args, values, files })
+        let values = KNOBS.iter().map(value).collect();
+        Ok(Loaded { args, values })
     }
 }
 

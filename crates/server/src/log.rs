@@ -5,7 +5,8 @@
 //! to a rate, and how often it was left out is said. Every line is one line, in both forms.
 //! Refuses: text of callers. A field is a number, a word of this program, or a [`Text`], which is
 //! made only of types that hold no secret (`text`).
-//! Fails: a reader that stops reading loses lines, and nothing else happens.
+//! Fails: a reader that stops reading loses lines, and nothing else happens. The same holds for the
+//! words for people on standard output (`people`).
 //!
 //! To add an event: a row in `event`, and one in `docs/logs.md`; a test compares them. ADR 19 says
 //! why this is not a framework.
@@ -13,6 +14,7 @@
 mod event;
 mod line;
 pub(crate) mod panics;
+mod people;
 mod queue;
 #[cfg(test)]
 mod tests;
@@ -20,6 +22,7 @@ mod text;
 pub(crate) mod watch;
 
 use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -27,8 +30,9 @@ use std::time::Duration;
 use tidegate::Clock;
 
 pub(crate) use event::Event;
+use people::People;
 use queue::Queue;
-pub(crate) use text::{Sayable, Text};
+pub(crate) use text::{CONFIG_CHARS_MAX, Sayable, Text};
 
 /// How a line looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +86,8 @@ pub(crate) struct Log {
 struct To {
     queue: Queue,
     clock: Arc<dyn Clock>,
+    /// None if programs read us.
+    people: Option<People>,
 }
 
 impl Log {
@@ -89,11 +95,19 @@ impl Log {
     pub(crate) fn start(
         settings: LogSettings,
         clock: Arc<dyn Clock>,
-        out: impl Write + Send + 'static,
+        mut out: impl Write + Send + 'static,
     ) -> io::Result<Self> {
-        let to = Arc::new(To { queue: Queue::default(), clock });
-        let (form, from) = (settings.form, Arc::clone(&to));
-        let write = move || from.queue.write_all_to(form, out);
+        let LogSettings { form, level } = settings;
+        let level = AtomicU8::new(level as u8);
+        let people = match form {
+            Form::Pretty => Some(People::start(io::stdout())?),
+            Form::Json => None,
+        };
+        let to = Arc::new(To { queue: Queue::default(), level, clock, people });
+        let from = Arc::clone(&to);
+        // What panics is one of its lines, and those are lost. The next ones may be in order.
+        let mut write = move || from.queue.write_all_to(form, &mut out);
+        let write = move || while catch_unwind(AssertUnwindSafe(&mut write)).is_err() {};
         thread::Builder::new().name("tidegate-log".to_owned()).spawn(write)?;
         Ok(Self { settings, to: Some(to) })
     }
@@ -106,7 +120,27 @@ impl Log {
 
     /// How its lines look.
     pub(crate) const fn form(&self) -> Form {
-        self.settings.form
+        self.form
+    }
+
+    /// From here on what matters less is not said. What `say` says of it is heard if it matters
+    /// enough for the old level or for the new one.
+    pub(crate) fn turn_to(&self, level: Level, say: impl FnOnce(&Self)) {
+        // ORDER: relaxed. An event that misses it came before it.
+        if let Some(to) = &self.to {
+            to.level.fetch_max(level as u8, Ordering::Relaxed);
+        }
+        say(self);
+        if let Some(to) = &self.to {
+            to.level.store(level as u8, Ordering::Relaxed);
+        }
+    }
+
+    /// Tells people on standard output. Never waits: nobody may be reading.
+    pub(crate) fn tell_people(&self, text: String) {
+        if let Some(people) = self.to.as_ref().and_then(|to| to.people.as_ref()) {
+            people.tell(text);
+        }
     }
 
     /// Says it, unless it matters too little or was said too often. Never waits.
@@ -134,6 +168,7 @@ impl Log {
         if let Some(to) = &self.to {
             to.queue.tick(to.clock.now(), true);
             to.queue.flush(within);
+            to.people.iter().for_each(|people| people.flush(within));
         }
     }
 }

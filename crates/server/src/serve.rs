@@ -18,8 +18,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use crate::accept::{Connections, Entrance};
-use crate::cli::ServeArgs;
-use crate::config::{Fingerprint, Loaded, Reloader, Running, Source, Status};
+use crate::cli::{LogArgs, ServeArgs};
+use crate::config::{Loaded, Reloader, Running, Seen, Source, Status};
 use crate::control::Control;
 use crate::counts_file::CountsFile;
 use crate::door::Door;
@@ -234,7 +234,7 @@ fn in_runtime(serving: impl Future<Output = Result<(), ServeError>>) -> Result<(
 }
 
 /// Where the words came from, and what they were, if they can be read again.
-type Read = Option<(Source, (Loaded, Fingerprint))>;
+type Read = Option<(Source, (Loaded, Seen))>;
 
 /// With a log, in which is said why it does not begin.
 async fn logged(
@@ -244,15 +244,23 @@ async fn logged(
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let log = Log::start(args.settings(), Arc::clone(&clock), io::stderr())?;
     panics::tell(&log);
-    let served = serving(clock, &log).await.map_err(|why| match log.form() {
+    let _flushed = Flushed(log.clone());
+    serving(clock, &log).await.map_err(|why| match log.form() {
         Form::Pretty => why,
         Form::Json => {
             log.say(Event::NotStarted { why: Text::of(&why) });
             ServeError::Logged(Box::new(why))
         }
-    });
-    log.flush(LOG_DEADLINE);
-    served
+    })
+}
+
+/// Writes what waits when it goes, also if that is because of a panic.
+struct Flushed(Log);
+
+impl Drop for Flushed {
+    fn drop(&mut self) {
+        self.0.flush(LOG_DEADLINE);
+    }
 }
 
 async fn run(

@@ -16,6 +16,8 @@ pub struct Mistakes(pub(super) Vec<Mistake>);
 pub(crate) struct Mistake {
     pub(super) place: Place,
     pub(super) text: String,
+    /// The file that is missed, or cannot be read.
+    pub(super) wanted: Option<PathBuf>,
 }
 
 /// Where a value was said.
@@ -128,7 +130,12 @@ fn up_to_value(line: &str) -> Option<String> {
 
 impl Mistake {
     pub(super) fn new(place: Place, text: impl Into<String>) -> Self {
-        Self { place, text: text.into() }
+        Self { place, text: text.into(), wanted: None }
+    }
+
+    /// It would be right if this file could be read.
+    pub(super) fn wanting(self, path: PathBuf) -> Self {
+        Self { wanted: Some(path), ..self }
     }
 
     pub(super) fn elsewhere(text: impl Into<String>) -> Self {

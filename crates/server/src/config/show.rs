@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::changes::{self, Change, shown};
 use super::knobs::{Knob, Reload};
 use super::mistake::{Mistake, Place};
-use super::{Loaded, Mistakes, Origin, Source, Value, serve_command};
+use super::{Loaded, Mistakes, Origin, Source, Value, said_of, serve_command};
 use crate::cli::{CheckConfigArgs, Output};
 
 /// Says what a server would run with, and what is wrong with it.
@@ -68,8 +68,9 @@ pub(super) fn checked(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|why| wrong(why.to_string()))?;
     let _inside = runtime.enter();
-    let said = serve_command().try_get_matches_from(&args.flags);
-    let said = said.map_err(|why| wrong(why.to_string()))?;
+    let command = serve_command();
+    let said = command.clone().try_get_matches_from(&args.flags);
+    let said = said.map_err(|why| wrong(said_of(&command, &why)))?;
     let mut source = Source::new(&said, environment);
     if let Some(path) = &args.path {
         source = source.with_path(path);

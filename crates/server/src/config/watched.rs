@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::file;
+use super::{Seen, file};
 
 /// What stands for the content of all files together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,29 +32,35 @@ fn name(path: &Path) -> &[u8] {
     path.as_os_str().as_encoded_bytes()
 }
 
-/// When a change is to be acted upon: as soon as the same content is seen twice. A file that is
-/// being written is left alone.
+/// Files that are looked at, and when a change is to be acted upon: as soon as the same content is
+/// seen twice. A file that is being written is left alone.
 #[derive(Debug)]
 pub(super) struct Watched {
     acted_on: Fingerprint,
     last: Fingerprint,
+    files: Vec<PathBuf>,
 }
 
 impl Watched {
-    pub(super) const fn new(now: Fingerprint) -> Self {
-        Self { acted_on: now, last: now }
+    pub(super) fn new(seen: Seen) -> Self {
+        let Seen { files, fingerprint } = seen;
+        Self { acted_on: fingerprint, last: fingerprint, files }
     }
 
-    /// Notes what is there now. Says whether it is something new that has settled.
-    pub(super) fn look(&mut self, now: Fingerprint) -> bool {
+    /// Reads them. Says whether there is something new that has settled.
+    pub(super) fn look(&mut self) -> bool {
+        let now = Fingerprint::of(&self.files);
+        self.note(now)
+    }
+
+    fn note(&mut self, now: Fingerprint) -> bool {
         let has_settled = std::mem::replace(&mut self.last, now) == now;
         has_settled && now != self.acted_on
     }
 
-    /// This is what was acted upon, well or badly.
-    pub(super) const fn acted_on(&mut self, now: Fingerprint) {
-        self.acted_on = now;
-        self.last = now;
+    /// This is what was acted upon, well or badly. From here on these files are looked at.
+    pub(super) fn acted_on(&mut self, seen: Seen) {
+        *self = Self::new(seen);
     }
 }
 
@@ -65,13 +71,14 @@ mod tests {
     #[test]
     fn a_change_counts_once_it_has_settled_and_only_once() {
         let [old, half, new] = [1, 2, 3].map(|byte| Fingerprint([byte; 32]));
-        let mut watched = Watched::new(old);
-        assert!(!watched.look(old));
-        assert!(!watched.look(half) && !watched.look(new), "it is being written");
-        assert!(watched.look(new));
-        watched.acted_on(new);
-        assert!(!watched.look(new) && !watched.look(new));
-        assert!(!watched.look(old) && watched.look(old), "the old one is a change, too");
+        let seen = |fingerprint| Seen { files: Vec::new(), fingerprint };
+        let mut watched = Watched::new(seen(old));
+        assert!(!watched.note(old));
+        assert!(!watched.note(half) && !watched.note(new), "it is being written");
+        assert!(watched.note(new));
+        watched.acted_on(seen(new));
+        assert!(!watched.note(new) && !watched.note(new));
+        assert!(!watched.note(old) && watched.note(old), "the old one is a change, too");
     }
 
     #[test]

@@ -65,6 +65,18 @@ macro_rules! events {
     };
 }
 
+impl Event {
+    /// Whether it is held to a rate. What an operator did, and what became of it, is said each
+    /// time; a configuration that is read again and again as it was is not.
+    pub(super) const fn is_held(&self) -> bool {
+        match self {
+            Self::ConfigReloaded { changed, .. } => *changed == 0,
+            Self::ConfigNotTaken { .. } | Self::KeyMade { .. } | Self::NotStarted { .. } => false,
+            _ => true,
+        }
+    }
+}
+
 events! {
     // The process.
 
@@ -193,6 +205,15 @@ events! {
     GlobeLostData, "globe_lost_data", Warn,
         "the database lost rows that had been read: it is read from the beginning",
         { losses: u64 };
+
+    // The configuration.
+
+    /// It was read again.
+    ConfigReloaded, "config_reloaded", Info, "the configuration was read again",
+        { what: Text, changed: u64, waiting: u64 };
+    /// There is a mistake in it.
+    ConfigNotTaken, "config_not_taken", Warn, "the configuration has a mistake: the old one stays",
+        { why: Text };
 
     // Settings and counts.
 

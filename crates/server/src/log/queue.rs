@@ -13,8 +13,8 @@ use super::Form;
 use super::event::Event;
 use super::line::Said;
 
-/// Lines that may wait to be written: some hundred KiB. Events are rare; a reader that stalls for
-/// longer than these last loses some.
+/// Lines that may wait to be written: some hundred KiB, unless all are about configurations. Events
+/// are rare; a reader that stalls for longer than these last loses some.
 pub(super) const LINES_MAX: usize = 1_024;
 /// How many events of one name are said in a minute. A store that comes and goes every second
 /// would otherwise bury what else there is.
@@ -74,16 +74,16 @@ impl Queue {
     }
 
     /// Writes what comes, for ever.
-    pub(super) fn write_all_to(&self, form: Form, mut out: impl Write) {
+    pub(super) fn write_all_to(&self, form: Form, out: &mut impl Write) {
         let (mut lines, mut text) = (VecDeque::new(), String::new());
         loop {
             self.take(&mut lines);
+            let mut writing = Writing { queue: self, lost: lines.len() };
             text.clear();
-            lines.iter().for_each(|said| said.write(form, &mut text));
-            let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-            let lost = if written.is_ok() { 0 } else { lines.len() };
-            lines.clear();
-            self.wrote(lost);
+            lines.drain(..).for_each(|said| said.write(form, &mut text));
+            if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok() {
+                writing.lost = 0;
+            }
         }
     }
 
@@ -108,6 +108,19 @@ impl Queue {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lines that were taken and are being written. Whoever waits is told when it goes, also if that is
+/// because of a panic.
+struct Writing<'a> {
+    queue: &'a Queue,
+    lost: usize,
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        self.queue.wrote(self.lost);
     }
 }
 
@@ -139,6 +152,9 @@ impl State {
 
     /// How many were left out before, if this one may be said.
     fn may_say(&mut self, event: &Event, now: Now) -> Option<u64> {
+        if !event.is_held() {
+            return Some(0);
+        }
         let (now_ms, rate) = (now.monotonic_ms(), self.rates.entry(event.kind().name).or_default());
         if rate.said == 0 || now_ms.saturating_sub(rate.began_ms) >= MINUTE_MS {
             let suppressed = rate.suppressed;

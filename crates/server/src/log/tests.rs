@@ -236,7 +236,90 @@ fn a_closed_pipe_ends_nothing_and_is_counted() {
 #[test]
 fn long_text_is_cut() {
     let long = io::Error::other("é".repeat(5_000));
-    assert_eq!(format!("{:?}", Text::of(&long)).matches('é').count(), 400);
+    let cut = format!("{:?}", Text::of(&long));
+    assert_eq!(cut.matches('é').count(), 400);
+    assert!(cut.contains("é…"), "and that can be seen");
+    let short = format!("{:?}", Text::of(&io::Error::other("é".repeat(400))));
+    assert!(!short.contains('…'), "{short}");
+    let why = crate::serve::ServeError::Listen("127.0.0.1:1".parse().unwrap(), long);
+    assert!(format!("{:?}", Text::of(&why)).matches('é').count() > 3_000, "a list of mistakes");
+}
+
+fn reloaded(changed: u64) -> Event {
+    Event::ConfigReloaded { what: Text::of_test("w"), changed, waiting: 0 }
+}
+
+#[test]
+fn what_an_operator_changed_or_mistook_is_said_however_often() {
+    let paper = Paper::default();
+    let log = Log::start(JSON, clock(), paper.clone()).unwrap();
+    for _ in 0..50 {
+        log.say(reloaded(0));
+    }
+    log.say(reloaded(1));
+    log.say(Event::ConfigNotTaken { why: Text::of_test("m") });
+    log.flush(DEADLINE);
+    let lines = paper.lines();
+    let burst = usize::try_from(PER_MINUTE_MAX).unwrap();
+    assert_eq!(lines[burst]["changed"], 1, "{lines:?}");
+    assert_eq!(lines[burst + 1]["event"], "config_not_taken", "{lines:?}");
+}
+
+#[test]
+fn a_change_of_the_level_is_said_both_ways() {
+    let paper = Paper::default();
+    let log = Log::start(JSON, clock(), paper.clone()).unwrap();
+    log.turn_to(Level::Warn, |log| log.say(reloaded(1)));
+    log.say(saved(0));
+    log.turn_to(Level::Info, |log| log.say(reloaded(2)));
+    log.say(saved(3));
+    log.flush(DEADLINE);
+    let lines = paper.lines();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert_eq!((&lines[0]["changed"], &lines[1]["changed"]), (&1.into(), &2.into()));
+    assert_eq!(lines[2]["at_most_ms"], 3);
+}
+
+#[test]
+fn a_log_whose_thread_panics_goes_on() {
+    struct Once(bool, Paper);
+    impl Write for Once {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            assert!(std::mem::replace(&mut self.0, true), "the first time it panics");
+            self.1.write(bytes)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let paper = Paper::default();
+    let log = Log::start(JSON, clock(), Once(false, paper.clone())).unwrap();
+    log.say(saved(1));
+    log.flush(DEADLINE);
+    assert_eq!(log.dropped(), 1);
+    log.say(saved(2));
+    log.flush(DEADLINE);
+    let lines = paper.lines();
+    assert_eq!(lines[0]["event"], "log_dropped", "{lines:?}");
+    assert_eq!(lines[1]["at_most_ms"], 2, "{lines:?}");
+}
+
+#[test]
+fn people_who_do_not_read_keep_nobody_waiting() {
+    let paper = Paper::default();
+    let ((tried, tries), (free, let_go)) = (channel(), channel());
+    let out = Stalled { tried, let_go, paper: paper.clone() };
+    let people = people::People::start(out).unwrap();
+    people.tell("first".to_owned());
+    tries.recv_timeout(DEADLINE).unwrap();
+    // More than there is room for.
+    for _ in 0..1_000 {
+        people.tell("next".to_owned());
+    }
+    people.flush(Duration::from_millis(1));
+    drop(free);
+    let has_read = || paper.0.lock().unwrap().starts_with(b"first\nnext\n").then_some(());
+    tidegate_lab::eventually("what had room is read", DEADLINE, has_read).unwrap();
 }
 
 #[tokio::test(start_paused = true)]

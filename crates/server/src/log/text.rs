@@ -14,8 +14,11 @@ use tidegate::{GlobalError, RegionName, SavedError, StoreError};
 use crate::globe::{Database, GlobeError};
 use crate::region::Region;
 
-/// Most characters of one text. Longer ones are cut: a store could answer with a novel.
-const CHARS_MAX: usize = 400;
+/// Most characters of a text about the configuration: a dozen mistakes with their places, or a
+/// change of every value there is.
+pub(crate) const CONFIG_CHARS_MAX: usize = 4_000;
+/// What stands where a text was cut.
+const CUT: char = '…';
 
 /// Text that may stand in the log. Whatever is in it, it is escaped when it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +26,10 @@ pub(crate) struct Text(Box<str>);
 
 /// What can be said in the log: its words are ours or a store's, never a caller's, and it holds no
 /// secret. Every implementation carries its reason.
-pub(crate) trait Sayable: fmt::Display {}
+pub(crate) trait Sayable: fmt::Display {
+    /// Most characters of it. Longer ones are cut: a store could answer with a novel.
+    const CHARS_MAX: usize = 400;
+}
 
 /// Words of ours; what a server said is the answer to a call without user text: digests, numbers.
 impl Sayable for StoreError {}
@@ -46,16 +52,19 @@ impl Sayable for GlobeError {}
 /// Where something is on this machine, as the operator chose it.
 impl Sayable for std::path::Display<'_> {}
 /// Why the process does not begin: none of its errors repeats a value that may be secret.
-impl Sayable for crate::serve::ServeError {}
+impl Sayable for crate::serve::ServeError {
+    const CHARS_MAX: usize = CONFIG_CHARS_MAX;
+}
 
 impl Text {
-    /// What it says, cut if it is long.
-    pub(crate) fn of(what: &impl Sayable) -> Self {
-        let said = what.to_string();
-        match said.char_indices().nth(CHARS_MAX) {
-            Some((end, _)) => Self(said.get(..end).unwrap_or_default().into()),
-            None => Self(said.into()),
+    /// What it says, cut if it is long, and then marked.
+    pub(crate) fn of<S: Sayable>(what: &S) -> Self {
+        let mut said = what.to_string();
+        if let Some((end, _)) = said.char_indices().nth(S::CHARS_MAX) {
+            said.truncate(end);
+            said.push(CUT);
         }
+        Self(said.into())
     }
 
     /// A path.

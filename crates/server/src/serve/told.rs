@@ -1,7 +1,6 @@
 //! How the server is heard: people in words on standard output, programs by events.
 
 use std::fmt;
-use std::io::{self, Write};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
@@ -14,17 +13,9 @@ const END_SLOW: Duration = Duration::from_secs(2);
 /// Tells people in their words, and programs by events.
 pub(super) fn tell(log: &Log, text: &dyn fmt::Display, events: impl FnOnce() -> Vec<Event>) {
     match log.form() {
-        Form::Pretty => say(text),
+        Form::Pretty => log.tell_people(text.to_string()),
         Form::Json => events().into_iter().for_each(|event| log.say(event)),
     }
-}
-
-/// Tells whoever watches. Nobody may be watching: a closed terminal must not end the server.
-fn say(text: &dyn fmt::Display) {
-    let mut out = io::stdout().lock();
-    let _ = writeln!(out, "{text}");
-    // Whoever reads us through a pipe waits for the address.
-    let _ = out.flush();
 }
 
 /// Says that the end takes long, if it does.

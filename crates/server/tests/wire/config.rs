@@ -222,6 +222,46 @@ fn a_hangup_while_a_server_begins_is_heard_when_it_runs() {
     server.wait_for_line("configuration read again (SIGHUP): nothing changed");
 }
 
+#[test]
+fn a_file_that_a_refused_configuration_lacked_heals_it_when_it_comes() {
+    let home = Home::new(&text("", ""));
+    let server = home.serve();
+    let late = home.0.join("late");
+    home.replace(&text(&format!("root_key_file = {:?}", late.to_str().unwrap()), ""));
+    becomes(&server, SUCCESS, 0.0);
+    std::fs::write(&late, "tidegate_other\n").unwrap();
+    becomes(&server, SUCCESS, 1.0);
+}
+
+#[test]
+fn programs_are_told_of_the_reload_that_makes_the_log_quiet() {
+    let home = Home::new(&text("", ""));
+    let mut command = tidegate(&["serve", "--config", &home.path()]);
+    let server = Server::start_for_programs(&mut command, KEY);
+    home.replace(&(text("", "") + "[log]\nlevel = \"error\"\n"));
+    let said = server.wait_for_warning("\"event\":\"config_reloaded\"");
+    assert!(said.contains("log.level: info -> error") && said.contains("\"changed\":1"), "{said}");
+}
+
+#[test]
+fn a_check_says_what_is_wrong_with_variables_and_flags() {
+    let check = |args: &[&str], outage: &std::ffi::OsStr| {
+        let mut command = tidegate(&[&["check-config"], args].concat());
+        let (code, said) = Server::run_to_end(command.env("TIDEGATE_OUTAGE", outage));
+        assert_eq!(code, Some(2), "{said}");
+        said
+    };
+    let said = check(&[], "foo".as_ref());
+    assert!(said.starts_with("error: invalid value 'foo' for '--outage"), "{said}");
+    let said = check(&["--", "--help"], "local".as_ref());
+    assert!(said.starts_with("error: what stands behind `--` are flags of"), "{said}");
+    #[cfg(unix)]
+    {
+        let bytes = std::os::unix::ffi::OsStrExt::from_bytes(&[0xff]);
+        assert_eq!(check(&[], bytes), "error: not UTF-8: TIDEGATE_OUTAGE\n");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_server_without_a_file_outlives_a_hangup() {

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{Client, KEY, LIMIT, Server, ask, data_dir, tidegate};
+use crate::support::{Client, DEADLINE, KEY, LIMIT, Server, ask, data_dir, eventually, tidegate};
 
 /// What is said by a call that ends with `code`.
 fn said_by(args: &[&str], code: i32) -> String {
@@ -93,6 +93,27 @@ fn a_first_start_that_fails_leaves_no_key_that_nobody_saw() {
     assert_eq!(code, Some(1), "{said}");
     let server = Server::start_with(&mut start("127.0.0.1:0"), "");
     assert!(server.wait_for_line("root key").contains("tidegate_"));
+}
+
+#[cfg(unix)]
+#[test]
+fn whoever_does_not_read_what_is_said_does_not_keep_a_server_from_ending() {
+    use std::io::Write;
+    let (unread, said) = std::io::pipe().unwrap();
+    let mut fill = said.try_clone().unwrap();
+    // It has room for some kilobytes; then it is full for everybody.
+    std::thread::spawn(move || while fill.write_all(b"#").is_ok() {});
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let mut command = tidegate(&["serve", "--listen", &address.to_string()]);
+    let mut server = Server::begin(command.stdout(said), KEY, None);
+    server.address = address;
+    eventually(DEADLINE, || std::net::TcpStream::connect(address).ok());
+    assert_eq!(server.client().ask("GET", "/livez").status, 200);
+    server.signal("TERM");
+    assert_eq!(server.wait_for_end().code(), Some(0));
+    drop(unread);
 }
 
 #[test]

@@ -34,7 +34,7 @@ mod built {
 
     use super::*;
     use crate::metrics::{admin_of, scrape, value};
-    use crate::support::{DEADLINE, Http2, LIMIT, MULTI_LIMIT, ask, received};
+    use crate::support::{DEADLINE, Http2, KEY, LIMIT, MULTI_LIMIT, ask, received};
 
     /// A certificate in files that go with it.
     struct Files {
@@ -188,6 +188,44 @@ mod built {
         let new = Http2::over(other.connect(&server, &["h2"]).await).await;
         assert_eq!(new.post(LIMIT, &ask("a", 9, 1)).await.1["data"]["remaining"], 6);
         assert_eq!(client.post(LIMIT, &ask("a", 9, 1)).await.1["data"]["remaining"], 5);
+    }
+
+    #[tokio::test]
+    async fn a_certificate_is_renewed_whatever_the_file_says() {
+        let (files, second, third) = (Files::new("one"), Files::new("two"), Files::new("three"));
+        let path = files.path("t.toml");
+        let write = |more: &str| {
+            let listen = "[admin]\nlisten = \"127.0.0.1:0\"\n[server]\nlisten = \"127.0.0.1:0\"\n";
+            std::fs::write(files.path("new"), format!("{listen}{more}")).unwrap();
+            std::fs::rename(files.path("new"), &path).unwrap();
+        };
+        let take = |other: &Files| {
+            for name in ["cert.pem", "key.pem"] {
+                std::fs::copy(other.path(name), files.path(name)).unwrap();
+            }
+        };
+        let (cert, key) = (files.path("cert.pem"), files.path("key.pem"));
+        let tls = format!("tls_cert = {cert:?}\ntls_key = {key:?}\n");
+        write(&tls);
+        let server = Server::start_with(&mut tidegate(&["serve", "--config", &path]), KEY);
+        let gauge = |name: &str| value(&scrape(admin_of(&server)), name);
+
+        write(&format!("{tls}memroy = 1\n"));
+        server.wait_for_warning("the old one stays: ");
+        take(&second);
+        server.wait_for_warning("the old one stays, but with another certificate, for 1 more");
+        assert_eq!(gauge("tidegate_config_reload_success"), 0.0);
+        let client = Http2::over(second.connect(&server, &["h2"]).await).await;
+        assert_eq!(client.post(LIMIT, &ask("a", 9, 1)).await.0, 200);
+
+        // A server that has TLS goes on with it until it is started again.
+        write("");
+        server.wait_for_line("needs a restart: server.tls_cert: ");
+        assert_eq!(gauge("tidegate_config_pending_restart"), 2.0);
+        take(&third);
+        server.wait_for_line("server.tls_cert: another certificate, for 1 more");
+        let client = Http2::over(third.connect(&server, &["h2"]).await).await;
+        assert_eq!(client.post(LIMIT, &ask("a", 9, 1)).await.0, 200);
     }
 
     #[test]

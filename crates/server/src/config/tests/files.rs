@@ -128,6 +128,19 @@ fn what_stands_behind_a_value_is_left_out() {
 }
 
 #[test]
+fn files_that_a_load_lacks_are_known() {
+    let home = Home::new("wanted");
+    let text = "[server]\nroot_key_file = \"/not/there\"\ntls_cert = \"/nor/this\"\nmemroy = 1\n";
+    let path = home.write("t.toml", text);
+    let matches = serve_command().try_get_matches_from(["--tls-key", "/nor/that"]).unwrap();
+    let mut wanted = Source::new(&matches, []).with_path(&path).wanted();
+    wanted.sort();
+    let mut expected = [path, "/not/there".into(), "/nor/this".into(), "/nor/that".into()];
+    expected.sort();
+    assert_eq!(wanted, expected);
+}
+
+#[test]
 fn variables_that_say_nothing_are_mistakes() {
     let said = |name: &str, value: &str| find(None, &[(name, value)], &[]).err().unwrap();
     for (name, value, expected) in [
