@@ -47,6 +47,7 @@ Tidegate's tasks: cargo xtask <command>
   bench NAME [ARGS]...             Run a benchmark of bench/, for example: bench decide --json
   sim [--seeds N] [--seed K] [--trace] [--canaries] [--overshoot]
                                    Simulate a region that breaks; --help says more.
+  promises [--check]               Measure what PROMISES.md says and write it there, or compare it.
   chaos [--minutes N] [--seed K] [--only FAULT,...] [--keep DIR] [--json] [--planted NAME]
                                    Break real servers, stores and networks under load, and judge
                                    what callers were told; --help says more.
@@ -88,6 +89,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "fuzz" => fuzz::command(&repo, rest),
         "bench" => bench::command(&repo, rest),
         "sim" => sim::command(&repo, rest),
+        "promises" => promises::command(&repo, rest),
         "chaos" => chaos::command(&repo, rest),
         "openapi" => openapi::command(&repo, rest),
         "setup" => setup::command(rest),
@@ -123,9 +125,10 @@ mod tests {
 
     #[test]
     fn help_names_every_command() {
-        for command in
-            ["test", "tidy", "mutants", "fuzz", "bench", "sim", "chaos", "openapi", "setup"]
-        {
+        for command in [
+            "test", "tidy", "mutants", "fuzz", "bench", "sim", "promises", "chaos", "openapi",
+            "setup",
+        ] {
             assert!(HELP.contains(&format!("\n  {command} ")), "{command}");
         }
     }

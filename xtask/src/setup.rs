@@ -109,7 +109,8 @@ pub(crate) const FAKETIME: Need = Need {
 };
 
 /// Everything any command may need.
-const ALL: [&Need; 8] = [&CXX, &VALGRIND, &REDIS, &MARIADB, &NODE, &NPM, &PYTHON, &FAKETIME];
+const ALL: [&Need; 10] =
+    [&CXX, &VALGRIND, &REDIS, &MARIADB, &HAPROXY, &PROMETHEUS, &NODE, &NPM, &PYTHON, &FAKETIME];
 
 /// Installs the packages named by its arguments, after the first, which names their services.
 /// Packages that bring a service start it unless `policy-rc.d` forbids it; a policy that is already
@@ -285,7 +286,9 @@ mod tests {
     #[test]
     fn the_advice_is_one_line() {
         let line = advice(&ALL);
-        assert!(line.contains(" --no-remove g++ valgrind redis-server mariadb-server nodejs npm "));
+        assert!(line.contains(
+            " --no-remove g++ valgrind redis-server mariadb-server haproxy prometheus nodejs npm "
+        ));
         assert!(line.ends_with(" python3-venv faketime"));
         assert_eq!(line.lines().count(), 1);
     }

@@ -152,6 +152,11 @@ impl Watch {
         self.places.limits()
     }
 
+    /// How connections ended.
+    pub(crate) fn tally(&self) -> TallySeen {
+        self.places.tally().seen()
+    }
+
     /// From here on there may be as many. Whoever has a place keeps it as long as it can.
     pub(crate) fn set_limits(&self, limits: Limits) {
         self.places.set_limits(limits);

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use hyper::Request;
 use hyper::body::Body;
 use hyper::http::request::Parts;
-use tidegate::Limiter;
+use tidegate::{Consistency, Limiter, Outage};
 
 use crate::auth::Caller;
 use crate::body::{Bodies, Sender};
@@ -28,7 +28,7 @@ use crate::control::{Control, Key};
 use crate::decode::{ControlBody, LimitBody, MultiLimitBody};
 use crate::idempotency::{IDEMPOTENCY_KEY, Idempotency, IdempotencyCounts, Scope};
 use crate::live::Live;
-use crate::metrics::Settings;
+use crate::metrics::{Settings, Workspaces};
 use crate::problem::Problem;
 use crate::reply::{self, Reply};
 use crate::request_id::RequestIds;
@@ -140,7 +140,7 @@ impl Door {
         let in_region = limiter.region_counts().is_some();
         let (bodies, noted) = (Bodies::new(), Noted::new());
         let apart = Arc::new(Semaphore::new(APART_KIB_MAX as usize));
-        Self { limiter, in_region, control, idempotency, request_ids, live, bodies, apart, refused }
+        Self { limiter, in_region, control, idempotency, request_ids, live, bodies, apart, noted }
     }
 
     /// The same, that counts the decisions of up to so many workspaces apart.

@@ -21,6 +21,7 @@ use tidegate::{
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::cli::ServeArgs;
+use crate::log::{Event, Log, Text};
 use crate::metrics::{Skew, StoreCalls, Watched};
 pub(crate) use database::Database;
 pub use tools::{gc, migrate, regions, show};

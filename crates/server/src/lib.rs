@@ -6,7 +6,7 @@
 //! there is and what they set), `idempotency` (calls that may be sent again), and `reply` (answers
 //! and problems to bytes). `serve` wires them up for the command line of `cli` and the file of
 //! `config`, and `region` and `globe` say with whom limits are shared. `metrics` is what monitoring
-//! reads, and `client` is the other side of the door.
+//! reads, `log` what the server says while it runs, and `client` is the other side of the door.
 //!
 //! [`openapi`] describes all of it. Without the feature `serve` there are only these two:
 //! [`decode`] and its description.
@@ -42,6 +42,8 @@ pub mod idempotency;
 pub mod ids;
 #[cfg(feature = "serve")]
 mod live;
+#[cfg(feature = "serve")]
+mod log;
 #[cfg(feature = "serve")]
 mod metrics;
 pub mod openapi;

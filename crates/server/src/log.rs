@@ -24,6 +24,7 @@ pub(crate) mod watch;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -78,13 +79,15 @@ pub(crate) struct LogSettings {
 /// Where events are said. Clones say to the same place.
 #[derive(Clone)]
 pub(crate) struct Log {
-    settings: LogSettings,
+    form: Form,
     /// None: nobody listens.
     to: Option<Arc<To>>,
 }
 
 struct To {
     queue: Queue,
+    /// What matters less is not said. A [`Level`] as a number; it can be another while we run.
+    level: AtomicU8,
     clock: Arc<dyn Clock>,
     /// None if programs read us.
     people: Option<People>,
@@ -109,13 +112,12 @@ impl Log {
         let mut write = move || from.queue.write_all_to(form, &mut out);
         let write = move || while catch_unwind(AssertUnwindSafe(&mut write)).is_err() {};
         thread::Builder::new().name("tidegate-log".to_owned()).spawn(write)?;
-        Ok(Self { settings, to: Some(to) })
+        Ok(Self { form, to: Some(to) })
     }
 
     /// One that nobody listens to.
     pub(crate) const fn off() -> Self {
-        let settings = LogSettings { form: Form::Pretty, level: Level::Error };
-        Self { settings, to: None }
+        Self { form: Form::Pretty, to: None }
     }
 
     /// How its lines look.
@@ -146,7 +148,7 @@ impl Log {
     /// Says it, unless it matters too little or was said too often. Never waits.
     pub(crate) fn say(&self, event: Event) {
         let Some(to) = &self.to else { return };
-        if event.kind().level <= self.settings.level {
+        if event.kind().level as u8 <= to.level.load(Ordering::Relaxed) {
             to.queue.push(event, to.clock.now());
         }
     }
@@ -175,6 +177,6 @@ impl Log {
 
 impl std::fmt::Debug for Log {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Log").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("Log").field("form", &self.form).finish_non_exhaustive()
     }
 }

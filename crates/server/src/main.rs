@@ -6,17 +6,21 @@ use clap::{CommandFactory, FromArgMatches};
 use tidegate_server::cli::{Cli, Command, GlobeCommand};
 use tidegate_server::config::{self, Source};
 use tidegate_server::control_tools::{self, ControlToolError};
-use tidegate_server::serve::serve_from;
+use tidegate_server::serve::{ServeError, serve_from};
 use tidegate_server::{client, globe};
 
 fn main() -> ExitCode {
     let matches = Cli::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|why| why.exit());
     let done = match cli.command {
-        Command::Serve(_) => {
+        Command::Serve(args) => {
             let said = matches.subcommand_matches("serve").unwrap_or(&matches);
             let source = Source::new(said, std::env::vars_os());
-            return ended(serve_from(&source).map_err(|why| (why.to_string(), why.exit_code())));
+            return match serve_from(&source, args.log) {
+                // It is in the log, as the rest.
+                Err(ServeError::Logged(why)) => why.exit_code(),
+                served => ended(served.map_err(|why| (why.to_string(), why.exit_code()))),
+            };
         }
         Command::CheckConfig(args) => return config::check(&args),
         Command::Key(command) => return told(control_tools::key(&command)),

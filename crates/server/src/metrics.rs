@@ -14,7 +14,6 @@
 mod calls;
 mod gather;
 mod histogram;
-mod panics;
 mod process;
 mod skew;
 #[cfg(test)]
@@ -26,17 +25,19 @@ use std::sync::Arc;
 
 use tidegate::{Counts, GlobeCounts, RegionCounts};
 
-use crate::accept::Watch;
+use crate::accept::{TallySeen, Watch};
 use crate::config::{ConfigSeen, Status};
-use crate::door::Door;
+use crate::door::{Class, Door};
+use crate::globe::Globe;
 use crate::idempotency::IdempotencyCounts;
+use crate::log::watch::Sight;
+use crate::log::{Log, panics};
 use crate::region::Region;
 
 use calls::{CallsSeen, Operation};
 pub(crate) use calls::{StoreCalls, Watched};
 use histogram::Spread;
 pub(crate) use histogram::{Histogram, REQUEST_BOUNDS};
-pub(crate) use panics::count_panics;
 pub(crate) use process::{COMMIT, FEATURES};
 pub(crate) use skew::Skew;
 use skew::SkewSeen;
@@ -53,12 +54,28 @@ pub(crate) struct Metrics {
     pub(crate) budget_bytes: usize,
     pub(crate) started_unix_ms: u64,
     pub(crate) config: Arc<Status>,
+    pub(crate) log: Log,
+    pub(crate) region: Option<Region>,
+    pub(crate) globe: Option<Globe>,
 }
 
 impl Metrics {
     /// Everything, as it is now.
     pub(crate) fn text(&self) -> String {
         render(&gather::all(&self.seen()))
+    }
+
+    /// What the log looks at.
+    pub(crate) fn sight(&self) -> Sight {
+        let limiter = self.door.limiter();
+        Sight {
+            counts: limiter.counts(),
+            region: limiter.region_counts(),
+            globe: limiter.globe_counts(),
+            subjects: count(limiter.subjects()),
+            connections: count(self.watch.open()),
+            connections_max: u64::from(self.watch.limits().connections_max),
+        }
     }
 
     fn stores(&self) -> Vec<StoreSeen> {
@@ -99,10 +116,11 @@ impl Metrics {
                 .into(),
             workspaces: self.door.noted().workspaces().map(Workspaces::seen),
             stores: self.stores(),
-            panics: panics::panics(),
             settings,
             idempotency: self.door.idempotency_counts(),
             started_unix_ms: self.started_unix_ms,
+            log_dropped: self.log.dropped(),
+            panics: panics::count(),
             config: self.config.seen(),
         }
     }
@@ -135,7 +153,17 @@ struct Seen {
     settings: Settings,
     idempotency: IdempotencyCounts,
     started_unix_ms: u64,
+    log_dropped: u64,
     config: ConfigSeen,
+}
+
+/// One look at a store.
+#[derive(Clone, Debug)]
+struct StoreSeen {
+    name: &'static str,
+    calls: Vec<(Operation, CallsSeen)>,
+    /// Absent for a file, whose clock is ours.
+    skew: Option<SkewSeen>,
 }
 
 /// What is known of keys, namespaces and overrides.

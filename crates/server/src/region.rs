@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::redis::{Address, ConfigError, RedisConfig, RedisStore, Report, Topology};
-use tidegate::{Builder, Clock, StoreError, Tuning};
+use tidegate::{Builder, Clock, RegionCounts, StoreError, Tuning};
 use tidegate_limiter::{Digest, FleetSecret, Part, RequestError, Subject, WINDOW_MS_MIN, Window};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 

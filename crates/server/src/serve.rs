@@ -2,13 +2,13 @@
 
 mod admin;
 mod error;
+mod key_file;
 mod keys;
 mod sweep;
 mod told;
 mod welcome;
 
-use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +26,8 @@ use crate::door::Door;
 use crate::globe::{Database, Globe};
 use crate::idempotency::Idempotency;
 use crate::live::Live;
+use crate::log::watch::{Sight, watch};
+use crate::log::{Event, Form, Log, Text, panics};
 use crate::metrics::Metrics;
 use crate::place;
 use crate::region::Region;
@@ -58,110 +60,6 @@ const LOG_DEADLINE: Duration = Duration::from_millis(500);
 
 const _: () = assert!(REQUESTS_DEADLINE.as_secs() < END_DEADLINE.as_secs());
 
-/// Why the server does not run. [`serve`] has an example.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ServeError {
-    /// The root key cannot be sent in a header. The key itself is not repeated: it is a secret.
-    #[error("the root key (TIDEGATE_ROOT_KEY or --root-key) {0}")]
-    InvalidKey(&'static str),
-    /// There is nobody who could call.
-    #[error(
-        "there is no root key in {0} yet.\nMake one with `tidegate key create`, or give one in \
-         TIDEGATE_ROOT_KEY."
-    )]
-    NoKey(String),
-    /// No place for the data.
-    #[error(transparent)]
-    Place(#[from] PlaceError),
-    /// Not the address of a database.
-    #[error("the database of keys and overrides (TIDEGATE_DATABASE or --database): {0}.")]
-    InvalidDatabase(GlobeError),
-    /// The database of keys and overrides does not answer.
-    #[error(
-        "{0}: {1}.\nWithout its keys nobody could call. A server that is given one in \
-         TIDEGATE_ROOT_KEY starts all the same."
-    )]
-    Database(String, GlobalError),
-    /// The first key could not be put where it would be found.
-    #[error("the first root key cannot be written to {}: {why}", path.display())]
-    KeyFile {
-        /// Where.
-        path: PathBuf,
-        /// Why not.
-        why: io::Error,
-    },
-    /// Keys must not cross a network in clear text by accident.
-    #[error(
-        "{0} can be reached by other machines, and without TLS they would send their keys in \
-         clear text.\nGive --tls-cert and --tls-key, or say --plain-http if TLS ends in front of \
-         it, or listen on 127.0.0.1."
-    )]
-    PlainHttpExposed(SocketAddr),
-    /// Neither must what is for operators.
-    #[error(
-        "{0} (TIDEGATE_ADMIN_LISTEN or --admin-listen) can be reached by other machines, and what \
-         it says needs no key and is not encrypted.\nSay --admin-exposed if they are trusted, or \
-         listen on 127.0.0.1."
-    )]
-    AdminExposed(SocketAddr),
-    /// TLS, or its files.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// Not the address of a Redis. It is not repeated: there may be a password in it.
-    #[error(
-        "the regional store (TIDEGATE_REDIS or --redis): {0}.\nExpected \
-         redis://[[user]:password@]host[:port][/database], with several hosts \
-         redis://host,host/?sentinel=<name> or redis://host,host/?cluster=true."
-    )]
-    InvalidRedis(#[from] ConfigError),
-    /// Not a fleet secret.
-    #[error(
-        "the fleet secret (TIDEGATE_FLEET_SECRET or --fleet-secret) {0}, such as \
-         `openssl rand -hex 32` prints."
-    )]
-    InvalidFleetSecret(&'static str),
-    /// The other regions.
-    #[error(transparent)]
-    Globe(#[from] StartError),
-    /// Someone else listens there.
-    #[error(
-        "{0} is already in use.\nStop the process that listens there, or choose another address: \
-         `--listen 127.0.0.1:0` takes any free port."
-    )]
-    AddressInUse(SocketAddr),
-    /// The address cannot be listened on.
-    #[error("cannot listen on {0}: {1}")]
-    Listen(SocketAddr, #[source] io::Error),
-    /// The limiter could not be built.
-    #[error("cannot build the limiter: {0}")]
-    Build(#[from] tidegate::BuildError),
-    /// The operating system refused something else.
-    #[error("cannot start: {0}")]
-    Start(#[from] io::Error),
-}
-
-impl ServeError {
-    /// 2 if it was said wrongly, 1 if it could not be done. [`serve`] has an example.
-    #[must_use]
-    pub fn exit_code(&self) -> ExitCode {
-        match self {
-            Self::InvalidKey(_)
-            | Self::NoKey(_)
-            | Self::Place(_)
-            | Self::InvalidDatabase(_)
-            | Self::Database(_, GlobalError::Schema(_))
-            | Self::PlainHttpExposed(_)
-            | Self::AdminExposed(_)
-            | Self::Tls(_)
-            | Self::InvalidRedis(_)
-            | Self::InvalidFleetSecret(_) => ExitCode::from(2),
-            Self::Globe(why) if why.is_usage() => ExitCode::from(2),
-            _ => ExitCode::from(1),
-        }
-    }
-}
-
 /// Serves until a signal asks for the end.
 ///
 /// ```
@@ -183,45 +81,39 @@ impl ServeError {
 /// # Errors
 /// [`ServeError`], if it cannot begin. Nothing that happens later is an error.
 pub fn serve(args: &ServeArgs) -> Result<(), ServeError> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-    let log = Log::start(args.log.settings(), Arc::clone(&clock), io::stderr())?;
-    panics::tell(&log);
-    let served = serve_with(args, clock, &log);
-    if let (Form::Json, Err(why)) = (log.form(), &served) {
-        log.say(Event::NotStarted { why: Text::of(why) });
-    }
-    log.flush(LOG_DEADLINE);
-    served
-}
-
-fn serve_with(args: &ServeArgs, clock: Arc<dyn Clock>, log: &Log) -> Result<(), ServeError> {
     args.check_key().map_err(ServeError::InvalidKey)?;
     wire::check(args)?;
-    in_runtime(run(args, None))
+    in_runtime(logged(args.log, async |clock, log| run(args, None, clock, log).await))
 }
 
-/// The same with what a [`Source`] says, which is read again when it changes.
+/// The same with what a [`Source`] says, which is read again when it changes. If it cannot be read,
+/// `log` says how to say so: as the command line has it.
 ///
 /// ```
-/// use clap::CommandFactory;
-/// use tidegate_server::cli::Cli;
+/// use clap::{CommandFactory, Parser};
+/// use tidegate_server::cli::{Cli, Command};
 /// use tidegate_server::config::Source;
 /// use tidegate_server::serve::{ServeError, serve_from};
 ///
-/// let line = ["tidegate", "serve", "--config", "/not/there"];
+/// let line = ["tidegate", "serve", "--config", "/not/there", "--log-format", "pretty"];
 /// let said = Cli::command().try_get_matches_from(line)?;
+/// let Command::Serve(args) = Cli::try_parse_from(line)?.command else { unreachable!() };
 /// let source = Source::new(said.subcommand_matches("serve").unwrap(), []);
-/// assert!(matches!(serve_from(&source), Err(ServeError::Config(_))));
+/// assert!(matches!(serve_from(&source, args.log), Err(ServeError::Config(_))));
 /// # Ok::<(), clap::Error>(())
 /// ```
 ///
 /// # Errors
 /// As [`serve`] does.
-pub fn serve_from(source: &Source) -> Result<(), ServeError> {
+pub fn serve_from(source: &Source, log: LogArgs) -> Result<(), ServeError> {
     in_runtime(async {
-        let read = source.load_watched()?;
+        let read = match source.load_watched() {
+            Ok(read) => read,
+            Err(why) => return logged(log, async |_, _| Err(why.into())).await,
+        };
         let args = read.0.args.clone();
-        run(&args, Some((source.clone(), read))).await
+        let read = Some((source.clone(), read));
+        logged(args.log, async |clock, log| run(&args, read, clock, log).await).await
     })
 }
 
@@ -291,8 +183,8 @@ async fn run(
         live: Arc::clone(&live),
         restored: None,
     };
-    let (door, counts) = door_with_counts(args, &shared, made).await?;
-    let served = Served { door, counts, shared };
+    let (door, counts) = door_with_counts(args, &shared, made, log).await?;
+    let served = Served { door, counts, shared, log: log.clone() };
     // Caught before anyone is told that we run: whoever reads the address may ask us to end.
     let mut signals = Signals::catch()?;
     if let Some(globe) = &served.shared.globe {
@@ -307,28 +199,33 @@ async fn run(
         settings: &opened.place(&served.shared),
         database: &opened.database,
         shared: &served.shared,
-        key: &opened.key_news(args).await?,
-    });
+        key: &opened.key_news(args, log.form()).await?,
+    };
+    tell(log, &welcome, || welcome.events());
     let expires = tls.as_ref().and_then(Tls::expires_unix_s);
     let status = Arc::new(Status::new(clock.now().unix_ms(), expires));
     let mut entrance = Entrance::new(listener, Arc::clone(&served.door), limits, tls.clone());
-    let metrics = Metrics {
+    let metrics = Arc::new(Metrics {
         door: Arc::clone(&served.door),
         watch: entrance.watch(),
         budget_bytes: args.memory,
         started_unix_ms: clock.now().unix_ms(),
         config: Arc::clone(&status),
-    };
-    let work = served.work(opened);
-    let running =
-        Running { live: Arc::clone(&live), entrance: entrance.watch(), tls, status, clock };
+        log: log.clone(),
+        region: served.shared.region.clone(),
+        globe: served.shared.globe.clone(),
+    });
+    let sight = Arc::clone(&metrics);
+    let work = served.work(opened, move || sight.sight(), Arc::clone(&clock));
+    let (live_too, entered, log_too) = (Arc::clone(&live), entrance.watch(), log.clone());
+    let running = Running { live: live_too, entrance: entered, tls, status, clock, log: log_too };
     let reloads = read.map(|(source, read)| Reloader::new(source, read, running));
     let reloads = reloads.map(|reloader| tokio::spawn(reloader.keep(hangups)));
     let admin = admin.begin(metrics);
     entrance.accept_until(signals.next()).await;
     // Who ends takes nothing new.
     reloads.iter().for_each(JoinHandle::abort);
-    let hurried = wire::retire(&mut entrance, live.retire_for(), &mut signals).await;
+    let hurried = wire::retire(&mut entrance, live.retire_for(), &mut signals, log).await;
     served.end(entrance.stop(), work, hurried, &mut signals).await;
     // Last: whoever watches wants to see the end.
     admin.iter().for_each(JoinHandle::abort);
@@ -520,7 +417,8 @@ fn door(args: &ServeArgs, shared: &Shared, made: Made) -> Result<Door, ServeErro
     }
     let request_ids = RequestIds::new(getrandom::u64().map_err(io::Error::other)?);
     let limiter = Arc::new(builder.build()?);
-    Ok(Door::new(limiter, control, idempotency, request_ids, live))
+    let door = Door::new(limiter, control, idempotency, request_ids, live);
+    Ok(door.counting_workspaces(args.transport.metrics_workspaces.map(usize::from)))
 }
 
 /// Where the counts of a process on its own outlive it. With Redis, the region remembers.

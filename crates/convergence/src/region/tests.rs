@@ -17,6 +17,7 @@ mod ask;
 mod endings;
 mod lines;
 mod outage;
+mod unrecorded;
 
 const START_MS: u64 = 1_700_000_040_000;
 const WINDOW_MS: u64 = 60_000;

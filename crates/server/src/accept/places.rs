@@ -104,7 +104,8 @@ impl Places {
             found_us: 0,
         };
         let free = Arc::new(Semaphore::new(limits.permits()));
-        Self { free, start: Instant::now(), taken: Mutex::new(taken) }
+        let tally = Arc::default();
+        Self { free, start: Instant::now(), taken: Mutex::new(taken), tally }
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -157,6 +158,7 @@ impl Places {
     /// Nothing is taken if it is dropped early; a connection that was ended stays so.
     pub(super) async fn claim(self: &Arc<Self>, peer: Peer) -> Option<Place> {
         if self.taken().is_full(peer) {
+            self.tally.note(Fate::OverAddress);
             return None;
         }
         let permit = self.permit().await?;
@@ -279,6 +281,9 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        if self.activity.is_evicted() {
+            self.tally().note(Fate::Evicted);
+        }
         let mut taken = self.places.taken();
         taken.leave(self.number, self.peer);
         let permit = self.permit.take();

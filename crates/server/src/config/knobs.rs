@@ -86,14 +86,18 @@ pub(crate) const KNOBS: &[Knob] = &[
     Knob::new("server", "tls_key", "tls_key", Text).live(WhileSet),
     Knob::new("admin", "listen", "admin_listen", Text),
     Knob::new("admin", "exposed", "admin_exposed", Flag),
+    Knob::new("admin", "metrics_workspaces", "metrics_workspaces", Number),
     Knob::new("settings", "database", "database", Text).secret(),
     Knob::new("settings", "data", "data", Text),
     Knob::new("region", "name", "region", Text),
     Knob::new("region", "redis", "redis", Text).secret(),
     Knob::new("region", "fleet_secret", "fleet_secret", Text).secret(),
     Knob::new("region", "consistency", "consistency", Text).live(Live),
+    Knob::new("region", "outage", "outage", Text).live(Live),
     Knob::new("globe", "url", "globe", Text).secret(),
     Knob::new("globe", "regions_max", "regions_max", Number),
+    Knob::new("log", "format", "log_format", Text),
+    Knob::new("log", "level", "log_level", Text).live(Live),
 ];
 
 /// The sections, in order.

@@ -39,6 +39,7 @@ pub(crate) struct Running {
     pub(crate) tls: Option<Tls>,
     pub(crate) status: Arc<Status>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) log: Log,
 }
 
 /// Reads the configuration again when it is asked to, and when files change.

@@ -198,9 +198,14 @@ impl Door {
         Terms::of(item, namespace, self.rules_of(namespace))
     }
 
-    /// What the admissions of a namespace are worth.
-    pub(super) fn consistency_of(&self, namespace: &Namespace) -> Consistency {
-        namespace.consistency.unwrap_or_else(|| self.live.consistency())
+    /// What the admissions of a namespace are worth, and what becomes of its requests when the
+    /// region cannot be asked.
+    pub(super) fn rules_of(&self, namespace: &Namespace) -> Defaults {
+        let defaults = self.live.defaults();
+        Defaults {
+            consistency: namespace.consistency.unwrap_or(defaults.consistency),
+            outage: namespace.outage.unwrap_or(defaults.outage),
+        }
     }
 
     /// What is only tried, and not even spent: `room` asked for nothing.

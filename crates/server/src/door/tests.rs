@@ -8,7 +8,7 @@ use hyper::Method;
 use hyper::body::Frame;
 use hyper::header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE};
 use serde_json::{Value, json};
-use tidegate::{Consistency, ManualClock};
+use tidegate::ManualClock;
 use tidegate_stores::control::{Change, Changes};
 use tokio::time::{Duration, Instant};
 
@@ -56,7 +56,7 @@ impl World {
             Arc::new(control),
             once(&clock),
             RequestIds::new(1),
-            Arc::new(Live::of(Consistency::Fast)),
+            Arc::new(Live::of(Defaults::default())),
         ));
         Self { door, clock, store }
     }
@@ -117,7 +117,7 @@ pub(crate) fn door_for(key: &str) -> Arc<Door> {
     let limiter = Arc::new(Limiter::builder().seed([1; 32]).build().unwrap());
     let control = Arc::new(crate::control::tests::with_key(key));
     let once = once(&ManualClock::at_unix_ms(MINUTE_MS));
-    let live = Arc::new(Live::of(Consistency::Fast));
+    let live = Arc::new(Live::of(Defaults::default()));
     Arc::new(Door::new(limiter, control, once, RequestIds::new(1), live))
 }
 

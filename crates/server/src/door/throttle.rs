@@ -52,7 +52,8 @@ impl Door {
             Some(0) => Throttled::Closed,
             Some(limit) => match counted(&caller.workspace.id, limit) {
                 Ok(request) => {
-                    self.throttle_by(&request.with_consistency(self.live.consistency())).await
+                    let consistency = self.live.defaults().consistency;
+                    self.throttle_by(&request.with_consistency(consistency)).await
                 }
                 // No such workspace can be stored; should there be one, its calls are free.
                 Err(_) => Throttled::Free,

@@ -7,7 +7,7 @@ use crate::door::Noted;
 /// The page that lists them.
 const PAGE: &str = include_str!("../../../../docs/metrics.md");
 /// What reads the counts.
-const SOURCES: [&str; 5] = [
+const SOURCES: [&str; 6] = [
     include_str!("gather.rs"),
     include_str!("gather/config.rs"),
     include_str!("gather/house.rs"),
@@ -145,7 +145,8 @@ fn every_count_has_a_metric() {
         };
         names.filter(|name| !is_read(name)).collect()
     }
-    let Seen { counts, region, globe, idempotency, settings, config, .. } = seen();
+    let Seen { counts, region, globe, idempotency, settings, tally, config, .. } = seen();
+    assert_eq!(missing(&tally), [""; 0]);
     assert_eq!(missing(&config), [""; 0]);
     assert_eq!(missing(&counts), [""; 0]);
     assert_eq!(missing(&region.unwrap()), [""; 0]);

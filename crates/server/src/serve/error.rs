@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use thiserror::Error;
@@ -129,6 +130,7 @@ impl ServeError {
             | Self::Tls(_)
             | Self::InvalidRedis(_)
             | Self::InvalidFleetSecret(_) => ExitCode::from(2),
+            Self::Logged(why) => why.exit_code(),
             Self::Globe(why) if why.is_usage() => ExitCode::from(2),
             _ => ExitCode::from(1),
         }

@@ -1,6 +1,6 @@
 use super::welcome::{Welcome, grouped, reachable};
 use super::*;
-use crate::cli::{DatabaseArgs, TransportArgs};
+use crate::cli::{DatabaseArgs, LogArgs, LogLevel, TransportArgs};
 use crate::globe::StartError;
 
 fn transport() -> TransportArgs {

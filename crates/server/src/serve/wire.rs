@@ -1,7 +1,7 @@
 //! What `serve` does about sockets: whether they may be plain, how many there are, and how the
 //! end of them begins.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -64,21 +64,12 @@ pub(crate) fn tls(args: &TransportArgs) -> Result<Option<Tls>, ServeError> {
 }
 
 /// How many connections there may be. Warns if that is less than was asked for.
-pub(crate) fn limits(args: &TransportArgs) -> Limits {
+pub(crate) fn limits(args: &TransportArgs, log: &Log) -> Limits {
     let limits = args.limits(files::allow(args.connections_max));
     if limits.connections_max < args.connections_max {
         log.say(Event::FilesFew { connections_max: limits.connections_max.into() });
     }
     limits
-}
-
-fn warn_of_few_files(connections_max: u32) {
-    // Nobody may be reading this.
-    let _ = writeln!(
-        io::stderr().lock(),
-        "warning: this process may open too few files for --connections-max: it takes \
-         {connections_max} connections. Raise the limit (`ulimit -n`, LimitNOFILE=)."
-    );
 }
 
 /// Whether SIGHUP is ours. If there is nothing to be read again and a terminal started us, it means

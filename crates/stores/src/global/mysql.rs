@@ -13,7 +13,7 @@ use tidegate_convergence::{GlobalCall, GlobalCalling, GlobalError, GlobalStore};
 
 use super::config::{MysqlConfig, MysqlConfigError};
 use super::pool::Pool;
-use super::regions::{KnownRegion, Regions};
+use super::regions::{Clock, KnownRegion, Regions};
 use super::schema::{Check, Migrate, Migrated};
 use super::session::{
     Field, Opener, Record, Session, Statements, Trouble, Value, Written, foreign,

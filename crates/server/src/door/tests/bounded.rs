@@ -52,8 +52,8 @@ async fn join(region: &Arc<Region>, store: &Arc<FakeStore>, consistency: Consist
     let limiter = limiter.region_tuned(Arc::clone(region) as _, Tuning::default());
     let limiter = Arc::new(limiter.build().unwrap());
     let (control, ids) = (Arc::new(control), RequestIds::new(1));
-    let live = Arc::new(Live::of(consistency));
-    let door = Arc::new(Door::new(limiter, control, once(&clock), ids, live));
+    let live = Live::of(Defaults { consistency, ..Defaults::default() });
+    let door = Arc::new(Door::new(limiter, control, once(&clock), ids, Arc::new(live)));
     World { door, clock, store: Arc::clone(store) }
 }
 

@@ -156,6 +156,11 @@ fn process(seen: &Seen) -> Vec<Family> {
         )
         .millis(seen.started_unix_ms),
         counter(
+            "tidegate_log_dropped_total",
+            "Lines of the log that were lost, because whoever reads it was too slow.",
+        )
+        .is(seen.log_dropped),
+        counter(
             "tidegate_panics_total",
             "Panics of tasks and threads; each is a mistake in the program.",
         )

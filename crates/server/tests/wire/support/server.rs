@@ -67,7 +67,11 @@ pub(crate) fn program(name: &str, args: &[&str]) -> Command {
     command.env_remove("TIDEGATE_REDIS").env_remove("TIDEGATE_FLEET_SECRET");
     command.env_remove("TIDEGATE_ADMIN_LISTEN").env_remove("TIDEGATE_ADMIN_EXPOSED");
     command.env_remove("TIDEGATE_GLOBE").env_remove("TIDEGATE_REGION");
-    command.env_remove("TIDEGATE_CONSISTENCY").env_remove("TIDEGATE_CONFIG");
+    command.env_remove("TIDEGATE_CONSISTENCY").env_remove("TIDEGATE_LOG_LEVEL");
+    // Nothing here is a terminal, and the tests read what people read.
+    command.env("TIDEGATE_LOG_FORMAT", "pretty");
+    command.env_remove("TIDEGATE_METRICS_WORKSPACES");
+    command.env_remove("TIDEGATE_CONFIG");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
