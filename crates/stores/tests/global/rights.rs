@@ -98,7 +98,7 @@ async fn the_documented_users_can_do_all_we_do_and_nothing_else() {
     server.query(GC_GRANTS).unwrap();
     let collector = encrypted(&server, &certificate, "tidegate_gc");
     collector.call(&collect).await.unwrap();
-    assert_eq!(collector.forget_audit(2, 100).await.unwrap().rows, 12);
+    assert_eq!(collector.forget_audit(2, 100).await.unwrap().rows, 13);
     let refused = store.migrate().await;
     assert!(matches!(refused, Err(GlobalError::Unreachable(_))), "{refused:?}");
     for (user, statement) in [
