@@ -19,9 +19,10 @@ pub(crate) use database::Database;
 pub(crate) use drive::Whose;
 pub(crate) use oracles::Maxima;
 
+use crate::fault::Fault;
 use crate::ghost::Ghost;
 use crate::node::Process;
-use crate::options::{Fault, Options};
+use crate::options::Options;
 use crate::truth::Name;
 use crate::world::World;
 
@@ -70,7 +71,7 @@ pub(crate) struct Abroad {
 impl Abroad {
     /// The conversation of a process with this identity, if there are other regions.
     pub(crate) fn new(options: &Options, home: usize, incarnation: u128) -> Option<Self> {
-        if options.regions < 2 {
+        if !options.is_global() {
             return None;
         }
         let name = RegionName::new(&region_name(options, home)).ok()?;
@@ -136,7 +137,7 @@ impl Abroad {
 
 /// The name of a region; a namesake has that of the first.
 fn region_name(options: &Options, home: usize) -> String {
-    let last = home + 1 == options.regions;
+    let last = home + 1 == options.shape.regions();
     let namesake = last && options.faults.has(Fault::Namesake);
     format!("region-{}", if namesake { 0 } else { home })
 }

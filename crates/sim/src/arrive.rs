@@ -1,8 +1,9 @@
 //! Requests: how they come.
 
 use crate::decide::Stage;
+use crate::fault::Fault;
 use crate::node::{Ask, Caller};
-use crate::options::{Fault, Traffic};
+use crate::options::Traffic;
 use crate::world::{Event, World};
 
 impl World {
@@ -40,8 +41,8 @@ impl World {
         }
         let epoch = usize::try_from(self.now_us / 20_000_000).unwrap_or(0);
         let home = (asks.first().map_or(0, |ask| ask.subject) + epoch) % regions;
-        let node = any - any % regions + home;
-        if node < nodes { node } else { home.min(nodes - 1) }
+        let here = || (0..nodes).filter(|node| self.home_of(*node) == home);
+        here().nth(any / regions).or_else(|| here().next()).unwrap_or(nodes - 1)
     }
 
     fn gap_us(&mut self) -> u64 {

@@ -3,9 +3,9 @@
 use tidegate_convergence::{Component, Record};
 
 use crate::decide::Stage;
+use crate::fault::Fault;
 use crate::ghost::Side;
 use crate::node::{Ask, Caller, Process, START_MS};
-use crate::options::Fault;
 use crate::truth::{Cause, CellTruth, End, Name, Part};
 use crate::world::{Home, World};
 

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use tidegate_sim::{Cause, Fault, Faults, Options, Report};
+use tidegate_sim::{Cause, Fault, Faults, Options, Report, Shape};
 
 /// What is printed when asked for, or when the line is wrong.
 pub(crate) const HELP: &str = "\
 cargo xtask sim [--seeds N] [--from K]     run N seeds (1000), from K (0) on; one in 100 twice
 cargo xtask sim --seed K [--trace]         run one seed, and print what it expands into
-    [--regions N] [--nodes N] [--subjects N] [--requests N] [--ms N] [--batches PERCENT]
-    [--bounded PERCENT] [--deny PERCENT] [--faults A,B|none]
+    [--shape A,B,..] [--regions N] [--nodes N] [--subjects N] [--requests N] [--ms N]
+    [--batches PERCENT] [--bounded PERCENT] [--deny PERCENT] [--faults A,B|none]
                                            the same with a smaller fleet, as a failure prints it
     [--planted NAME]                       with a mistake
     [--outside]                            judged only by what can be seen from outside
@@ -49,6 +49,7 @@ pub(crate) struct Plan {
     pub(crate) planted: Option<tidegate_limiter::planted::Planted>,
     numbers: BTreeMap<&'static str, u64>,
     faults: Option<Faults>,
+    shape: Option<Shape>,
 }
 
 /// Options that cut a run down.
@@ -69,6 +70,7 @@ impl Plan {
             planted: None,
             numbers: BTreeMap::new(),
             faults: None,
+            shape: None,
         };
         let mut rest = args.iter();
         while let Some(arg) = rest.next() {
@@ -95,6 +97,10 @@ impl Plan {
             self.faults = Some(Faults::parse(value).ok_or_else(wrong)?);
             return Ok(());
         }
+        if name == "shape" {
+            self.shape = Some(Shape::parse(value).ok_or_else(wrong)?);
+            return Ok(());
+        }
         #[cfg(feature = "planted")]
         if name == "planted" {
             self.planted = Some(tidegate_sim::canaries::by_name(value).ok_or_else(wrong)?);
@@ -118,7 +124,7 @@ impl Plan {
 
     /// Whether the run is already cut down.
     pub(crate) fn is_cut(&self) -> bool {
-        !self.numbers.is_empty()
+        !self.numbers.is_empty() || self.shape.is_some()
     }
 
     /// What a seed expands into, cut down.
@@ -126,8 +132,12 @@ impl Plan {
         let mut options = Options::of(seed);
         let number = |name: &str| self.numbers.get(name).copied();
         let size = |name: &str| number(name).and_then(|number| usize::try_from(number).ok());
-        options.regions = size("regions").unwrap_or(options.regions).max(1);
-        options.nodes = size("nodes").unwrap_or(options.nodes).max(1);
+        if number("regions").or(number("nodes")).is_some() {
+            let regions = size("regions").unwrap_or(options.shape.regions());
+            let nodes = size("nodes").unwrap_or(options.shape.nodes());
+            options.shape = Shape::dealt(regions, nodes);
+        }
+        options.shape = self.shape.clone().unwrap_or(options.shape);
         options.kinds.truncate(size("subjects").unwrap_or(options.kinds.len()).max(1));
         options.requests = number("requests").unwrap_or(options.requests);
         options.safety_ms = number("ms").unwrap_or(options.safety_ms).max(100);

@@ -2,9 +2,9 @@
 
 use tidegate_convergence::{CallId, Effect, Record, ShardCall, ShardReply, StoreError};
 
+use crate::fault::Fault;
 use crate::grants::owner_of;
 use crate::node::{Call, Process};
-use crate::options::Fault;
 use crate::truth::{Name, Part};
 use crate::world::{Answer, Event, World};
 

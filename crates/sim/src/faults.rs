@@ -2,8 +2,8 @@
 
 use tidegate_convergence::{CellName, Shard};
 
+use crate::fault::Fault;
 use crate::node::Process;
-use crate::options::Fault;
 use crate::truth::End;
 use crate::world::{Event, Home, World};
 

@@ -3,9 +3,9 @@
 use tidegate_limiter::{Answer, AskedFor, Consistency, Denial, Source};
 
 use crate::decide::Concluded;
+use crate::fault::Fault;
 use crate::ghost::{Ghost, Reading, weigh};
 use crate::node::{Ask, Caller, Process};
-use crate::options::Fault;
 use crate::wait::LATE_US;
 use crate::world::World;
 

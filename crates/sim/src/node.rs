@@ -19,6 +19,8 @@ pub(crate) const START_MS: u64 = 1_700_000_040_000;
 /// Where processes run, one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Node {
+    /// The number of its region.
+    pub(crate) home: usize,
     /// In a box: it is lent to whatever happens to it.
     pub(crate) process: Option<Box<Process>>,
     /// How far its wall clock is from the truth.
@@ -31,6 +33,13 @@ pub(crate) struct Node {
     pub(crate) stepped: bool,
     /// When the last message of this connection arrives, there and here.
     pub(crate) arrivals_us: [u64; 2],
+}
+
+impl Node {
+    /// A node of a region.
+    pub(crate) fn of(home: usize) -> Self {
+        Self { home, ..Self::default() }
+    }
 }
 
 /// One of the requests of a caller.
@@ -163,7 +172,12 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn new(options: &Options, number: u32, node: usize, tuning: Tuning) -> Self {
+    pub(crate) fn new(
+        options: &Options,
+        number: u32,
+        (node, home): (usize, usize),
+        tuning: Tuning,
+    ) -> Self {
         let woken = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&woken);
         let wake = Wake::new(move || flag.store(true, Ordering::Relaxed));
@@ -176,7 +190,6 @@ impl Process {
             .with_wake(wake);
         let table = if options.is_private() { table.with_nobody_else() } else { table };
         let incarnation = u128::from(number + 1) << 64 | u128::from(chance);
-        let home = node % options.regions.max(1);
         Self {
             number,
             node,

@@ -5,168 +5,8 @@ use std::fmt;
 use tidegate_convergence::{GlobeTuning, Tuning};
 
 use crate::chance::Chance;
-
-/// A kind of fault. Each is switched on by half of the seeds, so that runs with one of them and
-/// runs with many both occur.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fault {
-    /// Messages are lost.
-    Loss,
-    /// Messages arrive twice.
-    Duplicate,
-    /// Messages overtake each other.
-    Reorder,
-    /// Some messages take seconds.
-    Delay,
-    /// A node is cut off.
-    Partition,
-    /// A process is killed and another starts in its place.
-    Crash,
-    /// A process is asked to stop, and does so when everything is recorded.
-    Drain,
-    /// A node stands still for a while.
-    Pause,
-    /// Wall clocks disagree a little.
-    Skew,
-    /// A wall clock jumps.
-    Step,
-    /// A shard of the store loses everything.
-    Flush,
-    /// A replica that lags takes over.
-    Failover,
-    /// A store evicts single cells.
-    Evict,
-    /// The store answers with an error, once each time: a lost script, a store that loads.
-    Refuse,
-    /// The store takes its time.
-    Slow,
-    /// The store is away.
-    Away,
-    /// Identifiers come in floods, to tables with little memory.
-    Flood,
-    /// Callers go away while they wait.
-    Leave,
-    /// The global store is away.
-    Outage,
-    /// The global store fails over, and its last rows are lost.
-    Rewind,
-    /// Imports read a replica that lags.
-    Lag,
-    /// Rows become visible late, or never.
-    Late,
-    /// The global store answers with an error, once each time: a deadlock, a lock.
-    Busy,
-    /// The global store refuses rows that hold a certain subject.
-    Poison,
-    /// Calls to the global store are lost, before or after they are done.
-    Vanish,
-    /// A node is cut off from the global store.
-    Sever,
-    /// The process that leads its region is killed, or stands still.
-    Behead,
-    /// A region has the name of another.
-    Namesake,
-}
-
-impl Fault {
-    /// All kinds.
-    pub const ALL: [Self; 28] = [
-        Self::Loss,
-        Self::Duplicate,
-        Self::Reorder,
-        Self::Delay,
-        Self::Partition,
-        Self::Crash,
-        Self::Drain,
-        Self::Pause,
-        Self::Skew,
-        Self::Step,
-        Self::Flush,
-        Self::Failover,
-        Self::Evict,
-        Self::Refuse,
-        Self::Slow,
-        Self::Away,
-        Self::Flood,
-        Self::Leave,
-        Self::Outage,
-        Self::Rewind,
-        Self::Lag,
-        Self::Late,
-        Self::Busy,
-        Self::Poison,
-        Self::Vanish,
-        Self::Sever,
-        Self::Behead,
-        Self::Namesake,
-    ];
-
-    /// Those that befall one region as well as several.
-    const REGIONAL: usize = 18;
-
-    /// Those that can strike.
-    fn all(global: bool) -> &'static [Self] {
-        let (regional, _) = Self::ALL.split_at(Self::REGIONAL);
-        if global { &Self::ALL } else { regional }
-    }
-
-    /// Its name on a command line.
-    #[must_use]
-    pub fn name(self) -> String {
-        format!("{self:?}").to_lowercase()
-    }
-
-    const fn bit(self) -> u32 {
-        1 << (self as u32)
-    }
-}
-
-/// Which kinds of fault are on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Faults(u32);
-
-impl Faults {
-    /// Whether a kind is on.
-    #[must_use]
-    pub const fn has(self, fault: Fault) -> bool {
-        self.0 & fault.bit() != 0
-    }
-
-    /// The same with one kind off.
-    #[must_use]
-    pub const fn without(self, fault: Fault) -> Self {
-        Self(self.0 & !fault.bit())
-    }
-
-    /// The same with one kind on.
-    #[must_use]
-    pub const fn with(self, fault: Fault) -> Self {
-        Self(self.0 | fault.bit())
-    }
-
-    /// The kinds that are on.
-    pub fn iter(self) -> impl Iterator<Item = Fault> {
-        Fault::ALL.into_iter().filter(move |fault| self.has(*fault))
-    }
-
-    /// Reads a list as [`Display`](fmt::Display) writes it.
-    #[must_use]
-    pub fn parse(list: &str) -> Option<Self> {
-        let mut faults = Self::default();
-        for name in list.split(',').filter(|name| !name.is_empty() && *name != "none") {
-            faults = faults.with(Fault::ALL.into_iter().find(|fault| fault.name() == name)?);
-        }
-        Some(faults)
-    }
-}
-
-impl fmt::Display for Faults {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<String> = self.iter().map(Fault::name).collect();
-        f.write_str(if names.is_empty() { "none" } else { "" })?;
-        f.write_str(&names.join(","))
-    }
-}
+use crate::fault::{Fault, Faults};
+use crate::shape::Shape;
 
 /// How requests are spread over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,16 +35,14 @@ pub struct Kind {
 pub struct Options {
     /// The seed of all chance in the run.
     pub seed: u64,
-    /// Regions. Where there are several, there is a global store.
-    pub regions: usize,
+    /// Regions, and the nodes of each. Where there are several, there is a global store.
+    pub shape: Shape,
     /// How many a region thinks there may be.
     pub regions_max: u16,
     /// Each region is one node, whose store ends with its process.
     pub private: bool,
     /// How regions speak with each other.
     pub globe: GlobeTuning,
-    /// Nodes of all regions together, dealt to them in turn.
-    pub nodes: usize,
     /// Shards of the store.
     pub shards: u16,
     /// The subjects.
@@ -277,20 +115,21 @@ impl Options {
         let most = if global { 3 * regions } else { 6 };
         let nodes = chance.between(regions, most);
         let private = global && chance.below(6) == 0;
-        let nodes = if private { regions } else { nodes };
         let (requests, safety_ms) = if global {
             (chance.between(600, 1_600), chance.between(60_000, 150_000))
         } else {
             (chance.between(2_300, 3_800), chance.between(15_000, 45_000))
         };
-        let regions_max = regions + chance.of(&[0, 2, 6]).unwrap_or(0);
+        let regions_more = chance.of(&[0, 2, 6]).unwrap_or(0);
+        let size = |number| usize::try_from(number).unwrap_or(1);
+        let dealt = Shape::dealt(size(regions), size(nodes));
+        let (shape, safety_ms) = shape(seed, (dealt, safety_ms), (global, private));
         Self {
             seed,
-            regions: usize::try_from(regions).unwrap_or(1),
-            regions_max: u16::try_from(regions_max).unwrap_or(10),
+            regions_max: u16::try_from(shape.regions()).unwrap_or(10) + regions_more,
+            shape,
             private,
             globe: globe_tuning(&mut chance),
-            nodes: usize::try_from(nodes).unwrap_or(1),
             shards: u16::try_from(chance.between(1, 3)).unwrap_or(1),
             kinds,
             requests,
@@ -314,8 +153,14 @@ impl Options {
 
     /// Whether the store of each process is its own. A run that was cut down may have more nodes.
     #[must_use]
-    pub const fn is_private(&self) -> bool {
-        self.private && self.regions > 1 && self.nodes <= self.regions
+    pub fn is_private(&self) -> bool {
+        self.private && self.is_global() && self.shape.nodes() <= self.shape.regions()
+    }
+
+    /// Whether there are several regions.
+    #[must_use]
+    pub const fn is_global(&self) -> bool {
+        self.shape.regions() > 1
     }
 
     /// The command that repeats the run.
@@ -328,14 +173,14 @@ impl Options {
                 line.push_str(&format!(" --{name} {value}"));
             }
         };
-        add(self.regions != full.regions, "regions", self.regions.to_string());
-        add(self.nodes != full.nodes, "nodes", self.nodes.to_string());
+        add(self.shape != full.shape, "shape", self.shape.to_string());
         add(self.kinds != full.kinds, "subjects", self.kinds.len().to_string());
         add(self.requests != full.requests, "requests", self.requests.to_string());
         add(self.safety_ms != full.safety_ms, "ms", self.safety_ms.to_string());
         add(self.batch_percent != full.batch_percent, "batches", self.batch_percent.to_string());
         let bounded = self.bounded_percent;
         add(bounded != full.bounded_percent, "bounded", bounded.to_string());
+        add(self.deny_percent != full.deny_percent, "deny", self.deny_percent.to_string());
         add(self.faults != full.faults, "faults", self.faults.to_string());
         if !self.excuses {
             line.push_str(" --no-excuses");
@@ -345,6 +190,23 @@ impl Options {
         }
         line
     }
+}
+
+/// In one of four worlds of several regions, there are up to ten, and each has a size of its own.
+/// From a stream of its own, so that the other seeds expand into what they always did.
+fn shape(
+    seed: u64,
+    (dealt, safety_ms): (Shape, u64),
+    (global, private): (bool, bool),
+) -> (Shape, u64) {
+    let mut chance = Chance::new(seed, "shape");
+    let drawn = global && chance.below(4) == 0;
+    let shape = if drawn { Shape::drawn(&mut chance) } else { dealt };
+    // Where every store ends with its process, each region is one.
+    let shape = if private { Shape::dealt(shape.regions(), shape.regions()) } else { shape };
+    // Most of what a process does it does by the clock: the more there are, the shorter the run.
+    let safety_ms = if drawn { safety_ms * 2 / 3 } else { safety_ms };
+    (shape, safety_ms)
 }
 
 /// In one run of three, queues and calls are so small that what rarely happens happens often.
@@ -407,8 +269,9 @@ fn kind(chance: &mut Chance, first: bool, global: bool) -> Kind {
 impl fmt::Display for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed {}", self.seed)?;
-        let Self { regions, regions_max, nodes, shards, traffic, .. } = self;
-        writeln!(f, "regions {regions} of {regions_max}, nodes {nodes}, shards {shards}")?;
+        let Self { shape, regions_max, shards, traffic, .. } = self;
+        let (regions, nodes) = (shape.regions(), shape.nodes());
+        writeln!(f, "regions {regions} of {regions_max}, nodes {nodes}: {shape}; shards {shards}")?;
         writeln!(f, "{traffic:?} traffic, stores of their own: {}", self.private)?;
         for (at, kind) in self.kinds.iter().enumerate() {
             let bounded = kind.bounded_percent.min(self.bounded_percent);
@@ -434,7 +297,7 @@ impl fmt::Display for Options {
         let Tuning { ask_wants_max, asks_in_flight_max, .. } = self.tuning;
         writeln!(f, "{ask_wants_max} costs in an ask, {asks_in_flight_max} asks at once")?;
         let GlobeTuning { rule, repeat_counters_min, rows_max, .. } = self.globe;
-        if *regions > 1 {
+        if self.is_global() {
             writeln!(f, "{rule:?}, repeats from {repeat_counters_min}, {rows_max} rows at once")?;
         }
         writeln!(f, "late readings: {}", self.late_readings)?;

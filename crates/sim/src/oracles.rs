@@ -2,9 +2,9 @@
 
 use tidegate_convergence::{Record, ShardReply};
 
+use crate::fault::Fault;
 use crate::ghost::Side;
 use crate::node::{Ask, Call, Process, number_of};
-use crate::options::Fault;
 use crate::truth::{End, Owner};
 use crate::world::{Home, World};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::chance::mix;
-use crate::options::Fault;
+use crate::fault::Fault;
 use crate::truth::Cause;
 
 /// A promise that was broken.

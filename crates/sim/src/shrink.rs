@@ -1,6 +1,7 @@
 //! Makes a failing run small: fewer faults, nodes, subjects, requests, and less time.
 
-use crate::options::{Fault, Options};
+use crate::fault::Fault;
+use crate::options::Options;
 use crate::report::{Report, Violation};
 
 /// Runs that a search may take.
@@ -47,12 +48,8 @@ fn candidates(from: &Options) -> Vec<Options> {
     for share in [2, 4, 8, 16] {
         add(&|options| options.requests -= options.requests / share);
     }
-    for regions in 2..from.regions {
-        add(&|options| options.regions = regions);
-        add(&|options| (options.regions, options.nodes) = (regions, regions));
-    }
-    for nodes in 1..from.nodes {
-        add(&|options| options.nodes = nodes);
+    for shape in from.shape.smaller() {
+        add(&|options| options.shape = shape.clone());
     }
     for subjects in 1..from.kinds.len() {
         add(&|options| options.kinds.truncate(subjects));

@@ -4,8 +4,8 @@
 
 use tidegate_convergence::{Ask, Shard};
 
+use crate::fault::Fault;
 use crate::faults::Trouble;
-use crate::options::Fault;
 use crate::world::World;
 
 /// One ask in so many is the last thing its process does.

@@ -5,9 +5,9 @@ use tidegate_limiter::planted::{self, Planted};
 use tidegate_limiter::{AskedFor, Asking, Need, Reason, Request, Ticket};
 
 use crate::decide::Stage;
+use crate::fault::Fault;
 use crate::ghost::Reading;
 use crate::node::{Caller, Process};
-use crate::options::Fault;
 use crate::world::{Event, World};
 
 /// Times a caller looks again. In one thread nobody needs as many.

@@ -10,10 +10,11 @@ use tidegate_limiter::{
 
 use crate::abroad::{Database, Errand, Maxima, Returned, Whose};
 use crate::chance::Chance;
+use crate::fault::Fault;
 use crate::faults::Trouble;
 use crate::grants::Answered;
 use crate::node::{Ask, Call, Node, Process};
-use crate::options::{Fault, Kind, Options};
+use crate::options::{Kind, Options};
 use crate::queue::Queue;
 use crate::report::{Report, Violation};
 use crate::store::Store;
@@ -200,10 +201,10 @@ impl World {
             tuning: options.tuning,
             now_us: 0,
             queue: Queue::new(),
-            nodes: (0..options.nodes).map(|_| Node::default()).collect(),
+            nodes: options.shape.homes().into_iter().map(Node::of).collect(),
             specs: Arc::new(specs),
             digests,
-            homes: Homes::new(options.regions, options.shards),
+            homes: Homes::new(options.shape.regions(), options.shards),
             database: Database::new(&options, &long),
             feed_before: Maxima::default(),
             workload: Chance::new(seed, "workload"),
@@ -221,7 +222,7 @@ impl World {
             delay_permille,
             healed: false,
             given_up: false,
-            report: Report { global: options.regions > 1, ..Report::default() },
+            report: Report { global: options.is_global(), ..Report::default() },
             tell: false,
             options,
         }
@@ -320,13 +321,14 @@ impl World {
     pub(crate) fn start(&mut self, node: usize) {
         let number = self.processes;
         self.processes += 1;
+        let home = self.home_of(node);
         if self.options.is_private() {
-            let (home, shards) = (self.home_of(node), self.options.shards);
+            let shards = self.options.shards;
             let Home { store, truth, .. } = self.homes.at_mut(home);
             *store = Store::new(shards);
             truth.lose(|_| true, false);
         }
-        let mut process = Box::new(Process::new(&self.options, number, node, self.tuning));
+        let mut process = Box::new(Process::new(&self.options, number, (node, home), self.tuning));
         if let Some(abroad) = &mut process.abroad {
             process.region.watch_growth();
             abroad.globe.begin(&process.table);
@@ -378,8 +380,8 @@ impl World {
     }
 
     /// The region of a node.
-    pub(crate) const fn home_of(&self, node: usize) -> usize {
-        node % self.homes.len()
+    pub(crate) fn home_of(&self, node: usize) -> usize {
+        self.nodes.get(node).map_or(0, |node| node.home)
     }
 
     /// What all regions admitted to a cell.

@@ -17,7 +17,7 @@ fn no_seed_breaks_a_promise() {
     }
     events.sort_unstable();
     assert!(vacuous * 10 <= SEEDS, "{vacuous} of {SEEDS} runs exercised nothing");
-    let global = (0..SEEDS).filter(|seed| Options::of(*seed).regions > 1).count() as u64;
+    let global = (0..SEEDS).filter(|seed| Options::of(*seed).is_global()).count() as u64;
     assert!((SEEDS / 3..SEEDS * 2 / 3).contains(&global), "{global} of {SEEDS} have a globe");
     assert!(
         (SEEDS / 3..SEEDS * 2 / 3).contains(&bounded),

@@ -5,9 +5,9 @@ use tidegate_convergence::{BoardCall, GlobeTuning, Post, RegionNumber, Rule};
 
 use super::oracles::Maxima;
 use super::{Abroad, WINDOW_MIN_MS};
+use crate::fault::{Fault, Faults};
 use crate::ghost::Ghost;
 use crate::node::{Process, START_MS};
-use crate::options::{Fault, Faults};
 use crate::truth::Name;
 use crate::world::{Home, World};
 
@@ -160,7 +160,7 @@ impl World {
     /// Whether another region of the world has its name.
     fn is_namesake(&self, home: usize) -> bool {
         let namesakes = self.options.faults.has(Fault::Namesake);
-        namesakes && (home == 0 || home + 1 == self.options.regions)
+        namesakes && (home == 0 || home + 1 == self.homes.len())
     }
 
     /// Whether the store of a region has lost something that still counts: what was confirmed once

@@ -8,7 +8,8 @@ use tidegate_limiter::Digest;
 
 use super::oracles::Maxima;
 use crate::chance::Chance;
-use crate::options::{Fault, Options};
+use crate::fault::Fault;
+use crate::options::Options;
 
 /// The store.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ pub(crate) struct Database {
 
 impl Database {
     pub(crate) fn new(options: &Options, subjects: &[(usize, Digest)]) -> Option<Self> {
-        if options.regions < 2 {
+        if !options.is_global() {
             return None;
         }
         let mut chance = Chance::new(options.seed, "database");

@@ -5,8 +5,8 @@ use tidegate_convergence::{
 };
 
 use super::{Errand, Returned};
+use crate::fault::Fault;
 use crate::node::Process;
-use crate::options::Fault;
 use crate::world::{Event, World};
 
 /// Which call of which process.

@@ -3,8 +3,10 @@
 use tidegate_convergence::unpack;
 
 use crate::decide::Stage;
+use crate::fault::Faults;
 use crate::node::{Ask, Caller};
-use crate::options::{Faults, Kind, Options, Traffic};
+use crate::options::{Kind, Options, Traffic};
+use crate::shape::Shape;
 use crate::world::World;
 
 const LIMIT: u64 = 100;
@@ -17,10 +19,9 @@ fn world() -> World {
 
 fn world_of(window_ms: u64) -> World {
     let options = Options {
-        regions: 2,
+        shape: Shape::dealt(2, 2),
         regions_max: 2,
         private: false,
-        nodes: 2,
         shards: 1,
         kinds: vec![Kind { window_ms, limit: LIMIT, bounded_percent: 0 }],
         requests: 0,

@@ -7,8 +7,10 @@ use tidegate_convergence::{GlobeTuning, Rule, Tuning};
 
 use super::plot::{Line, Plot};
 use super::{Block, Picture, Promises};
-use crate::options::{Faults, Kind, Options, Traffic};
+use crate::fault::Faults;
+use crate::options::{Kind, Options, Traffic};
 use crate::overshoot::{part, spread};
+use crate::shape::Shape;
 use crate::world::World;
 
 /// How many regions, of two processes each.
@@ -57,11 +59,10 @@ fn options(setting: Setting, seed: u64) -> Options {
     let kind = Kind { window_ms: WINDOW_MS, limit, bounded_percent: 100 };
     let requests = limit * load_percent * SUBJECTS * LASTS_MS / WINDOW_MS / 100;
     Options {
-        regions,
+        shape: Shape::dealt(regions, regions * NODES),
         regions_max: u16::try_from(regions.max(2)).unwrap_or(2),
         private: false,
         globe,
-        nodes: regions * NODES,
         shards: 1,
         kinds: vec![kind; usize::try_from(SUBJECTS).unwrap_or(1)],
         requests,
