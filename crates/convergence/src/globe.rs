@@ -33,7 +33,7 @@ pub use known::{GlobeView, PublishedCell};
 
 use crate::board::{BoardCall, Post};
 use crate::dice::Dice;
-use crate::global::{GlobalCall, Import, RegionName};
+use crate::global::{GlobalCall, Import, RegionName, RegionNumber};
 use crate::pack::Counter;
 use crate::store::ShardCall;
 use crate::tuning::GlobeTuning;
@@ -188,7 +188,7 @@ enum Call {
     Read(Vec<Post>),
     Register { identity: u128 },
     Release,
-    Publish { counters: Vec<Counter>, bytes: usize },
+    Publish { counters: Vec<Counter>, bytes: usize, row: (RegionNumber, u64) },
     Repeat { counters: usize },
     Trim,
     Import { import: Import, sent: Now, generation: u64 },

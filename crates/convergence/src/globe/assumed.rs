@@ -50,6 +50,12 @@ impl Assumed {
         self.cells.get(&cell).map_or(0, |assumed| assumed.count)
     }
 
+    /// The same, if its time is not up.
+    pub(super) fn of_at(&self, cell: CellName, now_ms: u64) -> u64 {
+        let assumed = self.cells.get(&cell).filter(|assumed| assumed.until_ms > now_ms);
+        assumed.map_or(0, |assumed| assumed.count)
+    }
+
     /// So much of a cell is published: if it is what was assumed, nothing is assumed any more. Says
     /// since when it was.
     pub(super) fn shown(&mut self, cell: CellName, count: u64) -> Option<u64> {
@@ -66,12 +72,12 @@ impl Assumed {
         }
     }
 
-    /// Takes a cell whose time is up, and the length of its window.
-    pub(super) fn take_late(&mut self, now_ms: u64) -> Option<(CellName, u64)> {
+    /// Takes a cell whose time is up, with what was assumed of it and the length of its window.
+    pub(super) fn take_late(&mut self, now_ms: u64) -> Option<(CellName, (u64, u64))> {
         let first = self.until.first().copied().filter(|(until_ms, _)| *until_ms <= now_ms)?;
         self.until.remove(&first);
         let assumed = self.cells.remove(&first.1)?;
-        Some((first.1, assumed.window_ms))
+        Some((first.1, (assumed.count, assumed.window_ms)))
     }
 
     pub(super) fn clear(&mut self) {

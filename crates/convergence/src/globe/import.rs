@@ -52,8 +52,8 @@ impl Globe {
                 };
                 self.registered(at, identity, answered);
             }
-            Call::Publish { counters, bytes } => {
-                self.published(at, (counters, bytes), answered.as_ref().map(|_| ()));
+            Call::Publish { counters, bytes, row } => {
+                self.published(at, (row, counters, bytes), answered.as_ref().map(|_| ()));
             }
             Call::Repeat { counters } => self.repeated(counters, answered.is_ok()),
             Call::Trim => self.trimmed(match answered {
@@ -114,6 +114,7 @@ impl Globe {
             return;
         }
         let was_missing = self.feed.advance(&row, at.ms());
+        self.leader.begun.remove(&row.batch.nonce);
         self.counts.late_rows += u64::from(was_missing);
         self.counts.imported_rows += 1;
         self.counts.imported_bytes += row.batch.payload.len() as u64;
@@ -140,6 +141,7 @@ impl Globe {
         let (heard, lost) = self.feed.arrive(at.ms());
         if let Some(heard) = heard {
             at.table.heard_globe(heard.monotonic_ms(), self.tuning.window_min_ms);
+            self.put_out_late(heard.monotonic_ms());
         }
         if lost {
             self.counts.feed_losses += 1;
@@ -184,6 +186,10 @@ impl Globe {
         let starts_ms = sequence.saturating_mul(window_ms);
         let ahead = starts_ms.saturating_sub(at.now.unix_ms()) > window_ms.max(AHEAD_MS);
         let change = if ahead { Change::Dropped } else { self.values.raise(region, counter) };
+        if own {
+            // Whether it is news or not: it may have been written again, after a loss.
+            self.leader.shown(CellName { subject, sequence }, count);
+        }
         let (cell_is_new, region_is_new) = match change {
             Change::Raised { cell_is_new, region_is_new } => (cell_is_new, region_is_new),
             Change::Known => return,
@@ -205,7 +211,6 @@ impl Globe {
             if let Some(since_ms) = self.posts.shown(CellName { subject, sequence }, count) {
                 self.counts.round_trip_ms = at.ms().saturating_sub(since_ms);
             }
-            self.leader.shown(CellName { subject, sequence }, count);
         } else if region_is_new {
             self.answer(at, counter);
         }

@@ -45,7 +45,9 @@ pub(super) struct Leader {
     /// Subjects of which a total was refused by itself since then.
     pub(super) refused: BTreeSet<Digest>,
     pub(super) breaker: Breaker,
-    /// Published, and not seen in an import yet.
+    /// Rows being written, by their random numbers, that no import has shown.
+    pub(super) begun: BTreeSet<u64>,
+    /// Written and acknowledged, and not seen in an import since.
     pub(super) sent: Assumed,
     pub(super) repeats: Repeats,
 }
@@ -65,6 +67,7 @@ impl Leader {
             refusals: 0,
             refused: BTreeSet::new(),
             breaker: Breaker::new(tuning.breaker),
+            begun: BTreeSet::new(),
             sent: Assumed::new(),
             repeats: Repeats::new(),
         }
@@ -116,10 +119,10 @@ impl Leader {
         self.sent.shown(cell, count);
     }
 
-    /// The feed has lost rows: nothing that was published is sure any more.
+    /// The feed has lost rows: nothing that was published is sure any more. (What it was not seen
+    /// to lose is still looked for.)
     pub(super) fn lost(&mut self, remind_ms: u64) {
         self.repeats.resend(remind_ms);
-        self.sent.clear();
     }
 
     /// A shard of which something was taken, and that may be asked.
@@ -145,14 +148,13 @@ impl Leader {
         let waits = named && !(self.outbox.is_empty() && self.parts.is_empty());
         let open_ms = self.breaker.next_ms().filter(|_| waits && self.publishes < PUBLISHES_MAX);
         let publishes = open_ms.map(|open_ms| open_ms.max(self.publish_retry_ms));
-        [reads, publishes, self.sent.next_ms()].into_iter().flatten().min()
+        [reads, publishes].into_iter().flatten().min()
     }
 }
 
 impl Globe {
     /// Reads what was taken, publishes what was read, and keeps the feed short.
     pub(super) fn lead(&mut self, at: At<'_>) {
-        while self.leader.sent.take_late(at.ms()).is_some() {}
         self.read_taken(at);
         let Some(number) = self.name.number() else { return };
         self.resend(at);

@@ -103,6 +103,8 @@ impl Globe {
                 (self.name.named, self.name.agreed) = (false, false);
                 self.name.next_ms = at.ms().saturating_add(CLASH_MS);
                 self.leader.resign();
+                // What was said under this name is not said under another one too.
+                self.leader.sent.clear();
             }
             Err(_) => {
                 let retry_ms = self.dice.jitter(self.tuning.retry_ms.saturating_mul(4));

@@ -262,7 +262,9 @@ impl Globe {
     /// What was posted and has not come back by now is looked at again.
     pub(super) fn repost(&mut self, at: At<'_>) {
         for _ in 0..REPOSTS_AT_ONCE {
-            let Some((cell, window_ms)) = self.posts.posted.take_late(at.ms()) else { return };
+            let Some((cell, (_, window_ms))) = self.posts.posted.take_late(at.ms()) else {
+                return;
+            };
             if planted::is(Planted::NoRepost) {
                 self.posts.posted.set(cell, (u64::MAX, window_ms), u64::MAX);
                 continue;

@@ -17,6 +17,9 @@ use super::{At, Call, Globe, GlobeEffect, GlobeId};
 const READS_AT_ONCE: usize = 128;
 /// Most totals in a row: they always fit into one payload.
 pub(super) const COUNTERS_AT_ONCE: usize = 1_000;
+/// Most totals that a leader looks for in the feed: those of 200 full rows, more than are written
+/// between two imports; some 20 MB. The oldest are given up first.
+const SENT_MAX: usize = 200_000;
 /// Batches of several totals refused in a row, after which it is not the totals that are bad. One
 /// bad total of a thousand is refused ten times, with an accepted half after each.
 const REFUSALS_MAX: u32 = 12;
@@ -133,7 +136,8 @@ impl Globe {
         let cells = cells.map(|cell| cell.unwrap_or((0, 0)));
         let news = cells.map(|(sequence, sum)| {
             let value = self.values.of(window_ms, sequence, subject);
-            let known = value.own.max(self.leader.sent.of(CellName { subject, sequence }));
+            let known =
+                value.own.max(self.leader.sent.of_at(CellName { subject, sequence }, at.ms()));
             let sum = self.planted_sum(at, (window_ms, sequence, subject), sum);
             let counter = Counter { window_ms, sequence, subject, count: sum };
             let live = counter.expires_ms() > at.now.unix_ms();
@@ -200,8 +204,9 @@ impl Globe {
             if planted::is(Planted::PublishedEarly) {
                 self.assume(at, &counters, u64::MAX);
             }
-            let bytes = batch.payload.len();
-            self.send(Call::Publish { counters, bytes }, GlobalCall::Publish(batch));
+            let (bytes, row) = (batch.payload.len(), (number, batch.nonce));
+            self.leader.begun.insert(batch.nonce);
+            self.send(Call::Publish { counters, bytes, row }, GlobalCall::Publish(batch));
         }
     }
 
@@ -229,21 +234,36 @@ impl Globe {
         Some(Batch { region, repeats, nonce, written_ms, expires_ms, payload })
     }
 
+    /// Everything was read that was in the feed at this moment. What was acknowledged long before,
+    /// and is not there, the store has lost: nobody else may miss it, because not every total was
+    /// posted by somebody. It is published again, each cell once in that time at most. (Long before,
+    /// because a replica may lag, and late rows are asked for one after the other.)
+    pub(super) fn put_out_late(&mut self, heard_ms: u64) {
+        while let Some((cell, (count, window_ms))) = self.leader.sent.take_late(heard_ms) {
+            let CellName { subject, sequence } = cell;
+            self.put_out(Counter { window_ms, sequence, subject, count });
+        }
+    }
+
     /// Takes totals as published, until an import shows them or time is up.
     fn assume(&mut self, at: At<'_>, counters: &[Counter], for_ms: u64) {
         let until_ms = at.ms().saturating_add(for_ms);
         for Counter { subject, sequence, count, window_ms } in counters.iter().copied() {
             self.leader.sent.set(CellName { subject, sequence }, (count, window_ms), until_ms);
         }
+        while self.leader.sent.len() > SENT_MAX {
+            self.leader.sent.take_late(u64::MAX);
+        }
     }
 
     pub(super) fn published(
         &mut self,
         at: At<'_>,
-        (counters, bytes): (Vec<Counter>, usize),
+        ((region, nonce), counters, bytes): ((RegionNumber, u64), Vec<Counter>, usize),
         answered: Result<(), &GlobalError>,
     ) {
         self.leader.publishes = self.leader.publishes.saturating_sub(1);
+        let unread = self.leader.begun.remove(&nonce);
         let refused = matches!(answered, Err(GlobalError::Refused(_)));
         let bad = refused && self.has_bad(&counters);
         self.leader.breaker.report(answered.is_ok() || bad, at.ms());
@@ -253,7 +273,10 @@ impl Globe {
             self.counts.published_bytes += bytes as u64;
             self.leader.refusals = 0;
             self.leader.refused.clear();
-            self.assume(at, &counters, self.tuning.repost_ms);
+            // An import may be faster than the answer, and a name may be lost meanwhile.
+            if unread && self.name.number() == Some(region) {
+                self.assume(at, &counters, self.tuning.repost_ms);
+            }
             return;
         }
         self.counts.publish_errors += 1;

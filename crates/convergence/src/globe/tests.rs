@@ -6,7 +6,7 @@ use tidegate_limiter::{
 };
 
 use super::*;
-use crate::global::{GlobalError, RegionNumber};
+use crate::global::{GlobalError, GlobalReply, RegionNumber};
 use crate::memory::{MemoryGlobe, MemoryRegion};
 use crate::pack::unpack;
 use crate::region::{Answered, Effect, Refresh, Region};
@@ -53,6 +53,8 @@ struct World {
     away: Option<usize>,
     /// Every other import is answered by this one, which lags.
     replica: Option<MemoryGlobe>,
+    /// Answers to publishes that are on their way, and whose they are, while they are held up.
+    held: Option<Vec<(usize, GlobeId, GlobalReply)>>,
 }
 
 impl World {
@@ -71,6 +73,7 @@ impl World {
             calls: Vec::new(),
             away: None,
             replica: None,
+            held: None,
         };
         for (home, processes) in regions.iter().enumerate() {
             for _ in 0..*processes {
@@ -150,7 +153,12 @@ impl World {
                             }
                             None => self.globe.call(&call, now.unix_ms()),
                         };
-                        globe.global_replied(table, id, answered, now);
+                        match (&mut self.held, answered) {
+                            (Some(held), Ok(reply @ GlobalReply::Published { .. })) => {
+                                held.push((at, id, reply));
+                            }
+                            (_, answered) => globe.global_replied(table, id, answered, now),
+                        }
                     }
                 }
             }

@@ -27,6 +27,46 @@ fn a_loss_is_noticed_after_any_outage() {
     }
 }
 
+/// What was lost is published again, and that is lost too before anybody has read it.
+#[test]
+fn what_is_lost_twice_is_published_a_third_time() {
+    let mut world = World::new(&[1, 1]);
+    assert!(world.check(1, &request_of("other", (1_000, 100), HOUR_MS)).admitted());
+    world.run_ms(8_000);
+    let before = world.globe.clone();
+    world.processes[1].cut_off = true;
+    assert!(world.check(0, &long(600)).admitted());
+    world.run_ms(8_000);
+    assert_eq!(world.written().last(), Some(&(1, 600)));
+    world.globe = before.clone();
+    let (published, reads_again) = (world.counts(0).published, world.counts(0).imports + 2);
+    while world.counts(0).published == published {
+        world.run_ms(1);
+    }
+    assert!(world.counts(0).imports <= reads_again, "it has not read what it published again");
+    world.globe = before;
+    world.processes[1].cut_off = false;
+    world.run_ms(20_000);
+    assert_eq!(world.counts(0).published, published + 2);
+    assert_eq!(world.check(1, &long(0)).remaining(), 400);
+}
+
+/// The row is read before its writer hears that it is written: then it is not looked for.
+#[test]
+fn what_was_read_before_it_was_acknowledged_is_published_once() {
+    let mut world = World::new(&[1, 1]);
+    world.held = Some(Vec::new());
+    world.spend(0, 10, 6);
+    world.run_ms(3_000);
+    assert_eq!((world.written(), world.counts(0).pending), (vec![(1, 6)], 0), "it was read");
+    for (at, id, reply) in world.held.take().unwrap() {
+        let (now, Process { table, globe, .. }) = (world.now, &mut world.processes[at]);
+        globe.global_replied(table, id, Ok(reply), now);
+    }
+    world.run_ms(20_000);
+    assert_eq!((world.written(), world.counts(0).published), (vec![(1, 6)], 1));
+}
+
 /// A wall clock that jumps ahead and comes back deletes nothing that is live.
 #[test]
 fn a_clock_that_jumps_deletes_nothing() {
