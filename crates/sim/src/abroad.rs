@@ -56,6 +56,8 @@ pub(crate) struct Abroad {
     /// Calls under way: what was asked, and when by the monotonic clock.
     pub(crate) calls: BTreeMap<GlobeId, (Errand, u64)>,
     pub(crate) draining: bool,
+    /// Cells of which a total was refused, by itself, since then.
+    refused: BTreeSet<Name>,
     /// The number of its region, if it was told.
     pub(crate) own: Option<RegionNumber>,
     /// The last number that it was told: what came under it is its own region's.
@@ -83,6 +85,7 @@ impl Abroad {
             timer_us: None,
             calls: BTreeMap::new(),
             draining: false,
+            refused: BTreeSet::new(),
             own: None,
             former: None,
             told: BTreeMap::new(),

@@ -2,6 +2,7 @@
 
 use tidegate_convergence::{
     Batch, GlobalCall, GlobalError, GlobalReply, GlobeEffect, GlobeId, RegionNumber, StoreError,
+    unpack,
 };
 
 use super::{Errand, Returned};
@@ -280,6 +281,14 @@ impl World {
                 Ok(GlobalReply::Registered { .. }),
             ) => abroad.name(RegionNumber::of(*identity)),
             (_, Err(GlobalError::NameTaken { .. })) => abroad.own = None,
+            (Errand::Global(GlobalCall::Publish(batch)), Err(GlobalError::Refused(_)))
+                if abroad.draining =>
+            {
+                if let [counter] = unpack(&batch.payload).unwrap_or_default().as_slice() {
+                    let subject = self.digests.get(&counter.subject).copied();
+                    abroad.refused.extend(subject.map(|subject| (subject, counter.sequence)));
+                }
+            }
             (Errand::Global(GlobalCall::Import(import)), Ok(GlobalReply::Imported(rows)))
                 if whole =>
             {

@@ -110,13 +110,15 @@ impl World {
         (others.map(most).sum(), former)
     }
 
-    /// INV-30: a process whose store ends with it leaves nothing that is not published.
+    /// INV-30: a process whose store ends with it leaves nothing that is not published, but what
+    /// it tried to and was refused.
     pub(crate) fn check_last_words(&mut self, process: &Process) {
-        let Some(own) = process.abroad.as_ref().and_then(|abroad| abroad.own) else { return };
+        let Some(abroad) = &process.abroad else { return };
+        let Some(own) = abroad.own else { return };
         let Some(database) = self.database.as_ref().filter(|_| self.options.is_private()) else {
             return;
         };
-        if database.poison.is_some() || self.is_lossy(process) {
+        if self.is_lossy(process) {
             return;
         }
         let (maxima, unix_ms, now_ms) =
@@ -132,7 +134,9 @@ impl World {
                 // process leaves.
                 let ever = if database.epoch > 0 { &database.published } else { &maxima };
                 let published = ever.get(&cell).copied().unwrap_or(0);
-                let left = live && spec.window_ms >= WINDOW_MIN_MS && held > published;
+                let refused = abroad.refused.contains(&(*subject, *sequence));
+                let due = live && spec.window_ms >= WINDOW_MIN_MS && !refused;
+                let left = due && held > published;
                 left.then(|| format!("({subject}, {sequence}): {published} of {held} published"))
             });
         if let Some(left) = left {
