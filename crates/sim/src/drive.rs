@@ -6,7 +6,7 @@ use crate::fault::Fault;
 use crate::grants::owner_of;
 use crate::node::{Call, Process};
 use crate::truth::{Name, Part};
-use crate::world::{Answer, Event, World};
+use crate::world::{Answer, Event, Home, World};
 
 /// Which call of which process.
 pub(crate) type Which = (usize, u32, CallId);
@@ -249,10 +249,15 @@ impl World {
     fn apply(&mut self, home: usize, record: &Record, now_ms: u64) {
         let Some(subject) = self.digests.get(&record.subject).copied() else { return };
         let (owner, times) = (owner_of(record), (now_ms, self.life_ms(record)));
-        let truth = &mut self.homes.at_mut(home).truth;
-        truth.apply((subject, record.sequence), owner, record.total, times);
-        let previous = (subject, record.sequence.saturating_sub(1));
-        truth.apply(previous, owner, record.previous_total, times);
+        let Home { truth, answered, .. } = self.homes.at_mut(home);
+        let (current, previous) = (record.sequence, record.sequence.saturating_sub(1));
+        for (sequence, total) in [(current, record.total), (previous, record.previous_total)] {
+            let name = (subject, sequence);
+            if truth.cells.get(&name).is_some_and(|cell| cell.is_over(now_ms)) {
+                answered.drop_cell(name);
+            }
+            truth.apply(name, owner, total, times);
+        }
     }
 
     /// How long a store keeps a cell. Reckoned apart: three windows, and up to an eighth of one by

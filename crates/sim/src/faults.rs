@@ -436,7 +436,7 @@ impl World {
         let Home { store, truth, answered } = self.homes.at_mut(home);
         store.memory.evict(name);
         let Some(subject) = self.digests.get(&name.subject).copied() else { return };
-        answered.evict(subject);
+        answered.drop_cell((subject, name.sequence));
         truth.lose(|lost| lost == (subject, name.sequence), true);
     }
 }

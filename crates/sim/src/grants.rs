@@ -23,8 +23,8 @@ pub(crate) struct Answered {
     losses: u64,
     /// ...and which of them was the last failover...
     failover: u64,
-    /// ...and the last of a cell of each subject.
-    evictions: BTreeMap<usize, u64>,
+    /// ...and the last of each cell alone.
+    cells: BTreeMap<Name, u64>,
 }
 
 impl Answered {
@@ -34,16 +34,16 @@ impl Answered {
         self.failover = self.losses;
     }
 
-    /// A cell of the subject is gone.
-    pub(crate) fn evict(&mut self, subject: usize) {
+    /// A cell is gone: it was evicted, or its time is over.
+    pub(crate) fn drop_cell(&mut self, name: Name) {
         self.losses += 1;
-        self.evictions.insert(subject, self.losses);
+        self.cells.insert(name, self.losses);
     }
 
-    /// Whether it lost something of these subjects since there were so many losses.
-    fn lost_since(&self, losses: u64, mut subjects: impl Iterator<Item = usize>) -> bool {
-        let evicted = |subject| self.evictions.get(&subject).is_some_and(|last| *last > losses);
-        self.failover > losses || subjects.any(evicted)
+    /// Whether it lost one of these cells since there were so many losses.
+    fn lost_since(&self, losses: u64, names: &[Name]) -> bool {
+        let gone = |name| self.cells.get(name).is_some_and(|last| *last > losses);
+        self.failover > losses || names.iter().any(gone)
     }
 }
 
@@ -64,16 +64,20 @@ impl World {
             }
         }
         let (Some(ask), Some(asked)) = (&call.ask, &honest.asked) else { return };
-        let subjects = ask.cells.iter().map(|cell| self.digests.get(&cell.record.subject));
-        let subjects: Vec<usize> = subjects.flatten().copied().collect();
+        // What it grants depends on both cells of each subject that it is about.
+        let both = |cell: &AskCell| {
+            let Record { subject, sequence, .. } = cell.record;
+            let subject = self.digests.get(&subject).copied();
+            subject.map(|subject| [(subject, sequence), (subject, sequence.saturating_sub(1))])
+        };
+        let names: Vec<Name> = ask.cells.iter().filter_map(both).flatten().collect();
         let answered = &mut self.homes.at_mut(home).answered;
         let losses = answered.losses;
         let before = answered.asks.get(&(number, id)).copied();
         answered.asks.entry((number, id)).or_insert(losses);
         // A store that lost something since may answer in another way.
         let forgot = honest.token != ask.token;
-        let again = before
-            .is_some_and(|before| forgot || answered.lost_since(before, subjects.iter().copied()));
+        let again = before.is_some_and(|before| forgot || answered.lost_since(before, &names));
         self.report.asks += 1;
         for (at, (cell, reply)) in ask.cells.iter().zip(&asked.cells).enumerate() {
             let excused = if again && self.options.excuses { carried(ask, at) } else { 0 };
@@ -90,8 +94,9 @@ impl World {
     /// Notes what the store has granted, on top of what it recorded.
     ///
     /// One thing is known to be wrong, and `excused`: an ask arrives twice, and in between the
-    /// store loses its first answer, or what that was based on. The process heeds one of the two,
-    /// and the other may have granted what that one refuses. At most what the ask carries is then
+    /// store loses its first answer, or one of the cells that this was based on: by a failover, an
+    /// eviction, or because its time is over. The process heeds one of the two answers, and the
+    /// other may have granted what that one refuses. At most what the ask carries is then
     /// held by the store, or was heard of by others, and nobody was admitted.
     fn note_granted(&mut self, (home, excused): (usize, u64), record: &Record, reply: &Reply) {
         let Some(subject) = self.digests.get(&record.subject).copied() else { return };
