@@ -3,7 +3,7 @@
 
 use tidegate_convergence::{BoardCall, GlobeTuning, Post, RegionNumber, Rule};
 
-use super::oracles::Maxima;
+use super::oracles::{Cell, Maxima};
 use super::{Abroad, WINDOW_MIN_MS};
 use crate::fault::{Fault, Faults};
 use crate::ghost::Ghost;
@@ -225,7 +225,8 @@ impl World {
                 continue;
             }
             let told = abroad.count(name, *number);
-            let lost = told > *count && self.is_lost_unknown((name, *number), *count);
+            let cell = (*digest, *window_ms, *sequence, *number);
+            let lost = told > *count && self.is_lost_unknown((name, cell), *count);
             let far = told < *count && abroad.far.contains(&(name, *number));
             if told != *count && !lost && !far {
                 return Some(format!("{name:?}: told {told} of {number:?}, in the feed {count}"));
@@ -234,12 +235,19 @@ impl World {
         None
     }
 
-    /// Whether a failover lost a row of a region before the region itself read it. What it said is
-    /// hidden again from those who did not, and published again when it is worth it.
-    fn is_lost_unknown(&self, (name, number): (Name, RegionNumber), count: u64) -> bool {
-        let failed_over = self.database.as_ref().is_some_and(|database| database.epoch > 0);
+    /// Whether a failover lost a row of a region before the region itself read it, and who wrote it
+    /// has ended: those who live look for theirs. What it said is hidden again from those who did
+    /// not read it, and published again when it is worth it.
+    fn is_lost_unknown(&self, (name, cell): (Name, Cell), count: u64) -> bool {
+        let Some(database) = self.database.as_ref().filter(|database| database.epoch > 0) else {
+            return false;
+        };
+        let (.., number) = cell;
         let mut own = self.abroad().filter(|(_, abroad)| abroad.former == Some(number));
-        failed_over && own.all(|(_, abroad)| abroad.count(name, number) <= count)
+        let writer = database.writer(cell);
+        own.all(|(process, abroad)| {
+            abroad.count(name, number) <= count && Some(process.number) != writer
+        })
     }
 
     /// Something that a region should have published, by what its processes know.

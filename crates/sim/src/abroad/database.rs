@@ -6,7 +6,7 @@ use tidegate_convergence::{Batch, GlobalCall, GlobalError, MemoryGlobe, NAME_LAP
 use tidegate_convergence::{RegionName, RegionNumber, unpack};
 use tidegate_limiter::Digest;
 
-use super::oracles::Maxima;
+use super::oracles::{Cell, Maxima};
 use crate::chance::Chance;
 use crate::fault::Fault;
 use crate::options::Options;
@@ -40,6 +40,8 @@ pub(crate) struct Database {
     names: BTreeMap<RegionName, (RegionNumber, u64)>,
     /// The largest total of each cell and number that ever was in the feed.
     pub(crate) published: Maxima,
+    /// Which process last wrote something of each cell and number.
+    writers: BTreeMap<Cell, u32>,
     /// Rows written that repeat nothing.
     pub(crate) rows: u64,
     /// The longest way through the network, in microseconds.
@@ -76,6 +78,7 @@ impl Database {
             holders: BTreeMap::new(),
             names: BTreeMap::new(),
             published: Maxima::new(),
+            writers: BTreeMap::new(),
             rows: 0,
             latency_us: chance.of(&[2_000, 20_000, 120_000]).unwrap_or(2_000),
         })
@@ -130,6 +133,11 @@ impl Database {
         maxima
     }
 
+    /// Who last wrote something of a cell under this number.
+    pub(crate) fn writer(&self, cell: Cell) -> Option<u32> {
+        self.writers.get(&cell).copied()
+    }
+
     /// What each number ever published of a cell.
     pub(crate) fn published_of(
         &self,
@@ -141,8 +149,12 @@ impl Database {
     }
 
     /// A row becomes visible.
-    pub(crate) fn commit(&mut self, id: u64, batch: Batch) {
+    pub(crate) fn commit(&mut self, writer: u32, id: u64, batch: Batch) {
         self.rows += u64::from(!batch.repeats);
+        for counter in unpack(&batch.payload).unwrap_or_default() {
+            let cell = (counter.subject, counter.window_ms, counter.sequence, batch.region);
+            self.writers.insert(cell, writer);
+        }
         raise(&mut self.published, &batch);
         self.memory.commit(id, batch);
     }

@@ -196,7 +196,7 @@ impl World {
         if !batch.repeats {
             self.report.published += 1;
         }
-        database.commit(id, batch);
+        database.commit(whose.1, id, batch);
         self.note(&[22, id], || format!("row {id} is visible"));
         self.come_back(whose, Ok(GlobalReply::Published { id }));
     }

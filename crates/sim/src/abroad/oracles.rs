@@ -180,5 +180,8 @@ impl World {
     }
 }
 
-/// The largest total of each cell and region.
-pub(crate) type Maxima = std::collections::BTreeMap<(Digest, u64, u64, RegionNumber), u64>;
+/// A cell and region: the digest, the window, the sequence and the number.
+pub(crate) type Cell = (Digest, u64, u64, RegionNumber);
+
+/// The largest total of each.
+pub(crate) type Maxima = std::collections::BTreeMap<Cell, u64>;
