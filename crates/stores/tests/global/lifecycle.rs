@@ -158,3 +158,28 @@ async fn a_row_that_comes_late_is_found_in_its_gap() {
     let seen = ids(rows(store.call(&import(later, &[late])).await));
     assert_eq!(seen, [(late, b"late".to_vec()), (later, vec![])]);
 }
+
+/// However few rows there are: a server that looks at all of them would wait.
+#[tokio::test]
+async fn who_deletes_many_rows_does_not_wait_for_one_that_comes_late() {
+    let (server, store) = server().await;
+    let mut other = connect(&server).await;
+    for rows in [2_u64, 9, 64, 200] {
+        let mut open = other.begin().await.unwrap();
+        sqlx::query(
+            "INSERT INTO tidegate_feed (region, repeats, nonce, written_at, expires_at, payload) \
+             VALUES (2, 0, 7, 1000, 1000, 'late')",
+        )
+        .execute(&mut *open)
+        .await
+        .unwrap();
+        for _ in 0..=rows {
+            publish(&store, batch(1, b"x")).await.unwrap();
+        }
+        let collect = GlobalCall::Collect { expired_before_ms: 21, rows_max: 1_000 };
+        // All but the last one, and that of the turn before.
+        let deleted = Ok(GlobalReply::Deleted { rows: rows + u64::from(rows > 2) });
+        assert_eq!(store.call(&collect).await, deleted, "{rows} of them");
+        open.rollback().await.unwrap();
+    }
+}
