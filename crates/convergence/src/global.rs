@@ -26,8 +26,12 @@ pub const RENEW_MS: u64 = 10_000;
 /// has an example.
 pub const PAYLOAD_MAX: usize = 60_000;
 
-/// Most missing rows that one import asks about. [`GlobalCall`] has an example.
+/// Most missing rows that one import asks about. [`Import`] has an example.
 pub const GAPS_MAX: usize = 16;
+
+/// Most rows that one call reads or deletes, whatever it asks for: what is read is held in memory.
+/// [`Import`] has an example.
+pub const CALL_ROWS_MAX: usize = 10_000;
 
 /// The name of a region: 1 to 48 visible ASCII characters.
 ///
@@ -123,7 +127,17 @@ pub struct Row {
 }
 
 /// What is read of the feed: the row `from` (without its payload, to see whether it is still
-/// there), all after it, and the `gaps`; in the order of their ids. [`GlobalCall`] has an example.
+/// there), all after it, and the `gaps`; in the order of their ids. [`GlobalCall`] has an example
+/// of an answer.
+///
+/// ```
+/// use tidegate_convergence::{CALL_ROWS_MAX, GAPS_MAX, Import};
+///
+/// let import = Import { from: 20, gaps: vec![7], repeats: true, rows_max: CALL_ROWS_MAX };
+/// assert!(import.is_sound());
+/// let much = Import { gaps: vec![7; GAPS_MAX + 1], ..import };
+/// assert!(!much.is_sound(), "a store refuses it");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Import {
     /// The last row that was read, or 0.
@@ -132,8 +146,16 @@ pub struct Import {
     pub gaps: Vec<u64>,
     /// With the payloads of rows that only repeat.
     pub repeats: bool,
-    /// Most rows.
+    /// Most rows; never more than [`CALL_ROWS_MAX`].
     pub rows_max: usize,
+}
+
+impl Import {
+    /// Whether a store takes it. The [type](Self) has an example.
+    #[must_use]
+    pub const fn is_sound(&self) -> bool {
+        self.gaps.len() <= GAPS_MAX
+    }
 }
 
 /// One call to the global store.
@@ -197,7 +219,7 @@ pub enum GlobalCall {
         up_to: u64,
         /// Only those written before this moment.
         written_before_ms: u64,
-        /// Most rows.
+        /// Most rows; never more than [`CALL_ROWS_MAX`].
         rows_max: usize,
     },
     /// Deletes up to `rows_max` rows, of any region, that have expired, the oldest first, but never
@@ -205,7 +227,7 @@ pub enum GlobalCall {
     Collect {
         /// Only those that expired before this moment.
         expired_before_ms: u64,
-        /// Most rows.
+        /// Most rows; never more than [`CALL_ROWS_MAX`].
         rows_max: usize,
     },
 }

@@ -80,9 +80,9 @@ pub use board::{
 };
 pub use breaker::BreakerState;
 pub use global::{
-    Batch, GAPS_MAX, GlobalCall, GlobalCalling, GlobalError, GlobalReply, GlobalStore, Import,
-    NAME_LAPSE_MS, PAYLOAD_MAX, REGION_NAME_MAX, RENEW_MS, RegionName, RegionNameError,
-    RegionNumber, Row,
+    Batch, CALL_ROWS_MAX, GAPS_MAX, GlobalCall, GlobalCalling, GlobalError, GlobalReply,
+    GlobalStore, Import, NAME_LAPSE_MS, PAYLOAD_MAX, REGION_NAME_MAX, RENEW_MS, RegionName,
+    RegionNameError, RegionNumber, Row,
 };
 pub use globe::{Globe, GlobeCounts, GlobeEffect, GlobeId, GlobeOptions, GlobeView, PublishedCell};
 pub use memory::{MemoryGlobalStore, MemoryGlobe, MemoryRegion, MemoryStore, PrivateStore};

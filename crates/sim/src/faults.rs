@@ -246,7 +246,7 @@ impl World {
                 (database.away_until_us, database.away_answers) = (now_us + for_us, answers);
             }
             Trouble::Standby => {
-                database.standby = Some(database.memory.clone());
+                database.standby = Some(database.memory.replica());
             }
             Trouble::Rewind => {
                 // Registrations are lost as rows are.

@@ -6,8 +6,8 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use crate::global::{
-    Batch, GlobalCall, GlobalCalling, GlobalError, GlobalReply, GlobalStore, Import, NAME_LAPSE_MS,
-    RegionName, Row,
+    Batch, CALL_ROWS_MAX, GlobalCall, GlobalCalling, GlobalError, GlobalReply, GlobalStore, Import,
+    NAME_LAPSE_MS, RegionName, Row,
 };
 
 /// The feed and the names of regions.
@@ -29,6 +29,8 @@ pub struct MemoryGlobe {
     regions: BTreeMap<RegionName, Registered>,
     rows: BTreeMap<u64, Batch>,
     last_id: u64,
+    /// The largest id of a row that ever was visible.
+    visible_id: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +44,8 @@ impl MemoryGlobe {
     /// Answers a call at a moment of the store's own clock. The [type](Self) has an example.
     ///
     /// # Errors
-    /// [`GlobalError::NameTaken`] to a region whose name another one uses.
+    /// [`GlobalError::NameTaken`] to a region whose name another one uses, and
+    /// [`GlobalError::Refused`] to an import that [is not sound](Import::is_sound).
     pub fn call(&mut self, call: &GlobalCall, now_ms: u64) -> Result<GlobalReply, GlobalError> {
         Ok(match call {
             GlobalCall::Register { name, identity } => self.register(name, *identity, now_ms)?,
@@ -58,6 +61,10 @@ impl MemoryGlobe {
                 let id = self.begin();
                 self.commit(id, batch.clone());
                 GlobalReply::Published { id }
+            }
+            GlobalCall::Import(import) if !import.is_sound() => {
+                let why = "an import asks about too many gaps";
+                return Err(GlobalError::Refused(why.to_owned()));
             }
             GlobalCall::Import(import) => GlobalReply::Imported(self.import(import)),
             GlobalCall::Trim { region, up_to, written_before_ms, rows_max } => {
@@ -94,7 +101,27 @@ impl MemoryGlobe {
 
     /// Makes a row visible. [`begin`](Self::begin) has an example.
     pub fn commit(&mut self, id: u64, batch: Batch) {
+        self.visible_id = self.visible_id.max(id);
         self.rows.insert(id, batch);
+    }
+
+    /// What a replica has that heard of everything that is visible, and of nothing else: if it
+    /// takes over, it gives ids of rows that were begun and not committed to others.
+    ///
+    /// ```
+    /// use tidegate_convergence::{Batch, GlobalCall, GlobalReply, MemoryGlobe, RegionNumber};
+    ///
+    /// let (region, repeats, payload) = (RegionNumber(7), false, vec![1]);
+    /// let batch = Batch { region, repeats, nonce: 1, written_ms: 0, expires_ms: 60_000, payload };
+    /// let mut globe = MemoryGlobe::default();
+    /// let late = globe.begin();
+    /// let mut replica = globe.replica();
+    /// let published = replica.call(&GlobalCall::Publish(batch), 0);
+    /// assert_eq!(published, Ok(GlobalReply::Published { id: late }));
+    /// ```
+    #[must_use]
+    pub fn replica(&self) -> Self {
+        Self { last_id: self.visible_id, ..self.clone() }
     }
 
     /// The rows, by id. [`begin`](Self::begin) has an example.
@@ -134,14 +161,14 @@ impl MemoryGlobe {
             let payload = if unasked { Vec::new() } else { batch.payload.clone() };
             Row { id: *id, batch: Batch { payload, ..batch.clone() } }
         };
-        found.into_iter().take(import.rows_max).map(row).collect()
+        found.into_iter().take(import.rows_max.min(CALL_ROWS_MAX)).map(row).collect()
     }
 
     fn delete(&mut self, most: usize, which: impl Fn(u64, &Batch) -> bool) -> GlobalReply {
         let last = self.rows.keys().next_back().copied();
         let chosen =
             self.rows.iter().filter(|(id, batch)| Some(**id) != last && which(**id, batch));
-        let ids: Vec<u64> = chosen.map(|(id, _)| *id).take(most).collect();
+        let ids: Vec<u64> = chosen.map(|(id, _)| *id).take(most.min(CALL_ROWS_MAX)).collect();
         for id in &ids {
             self.rows.remove(id);
         }

@@ -1,8 +1,8 @@
 //! The calls, in words that both databases understand.
 
 use tidegate_convergence::{
-    Batch, GAPS_MAX, GlobalCall, GlobalError, GlobalReply, Import, NAME_LAPSE_MS, RegionName,
-    RegionNumber, Row,
+    Batch, CALL_ROWS_MAX, GAPS_MAX, GlobalCall, GlobalError, GlobalReply, Import, NAME_LAPSE_MS,
+    RegionName, RegionNumber, Row,
 };
 
 use super::pool::Job;
@@ -11,8 +11,6 @@ use super::session::{CHUNK, Record, Session, Trouble, Value};
 /// How often a registration begins again because another one was quicker. Each time, one of them
 /// was done.
 const ROUNDS_MAX: usize = 8;
-/// Most rows of one import, and most that one call deletes, whatever was asked for.
-const ROWS_MAX: u64 = 10_000;
 
 impl Job for GlobalCall {
     type Output = GlobalReply;
@@ -103,7 +101,7 @@ async fn publish<S: Session>(session: &mut S, batch: &Batch) -> Result<GlobalRep
 }
 
 async fn read<S: Session>(session: &mut S, import: &Import) -> Result<GlobalReply, Trouble> {
-    if import.gaps.len() > GAPS_MAX {
+    if !import.is_sound() {
         return Err(refused("an import asks about too many gaps"));
     }
     let from = Value::Place(import.from);
@@ -154,7 +152,7 @@ fn text(name: &RegionName) -> Value<'_> {
 }
 
 fn most(rows_max: usize) -> Value<'static> {
-    Value::Place(u64::try_from(rows_max).unwrap_or(ROWS_MAX).min(ROWS_MAX))
+    Value::Place(u64::try_from(rows_max.min(CALL_ROWS_MAX)).unwrap_or(u64::MAX))
 }
 
 fn refused(why: &str) -> Trouble {

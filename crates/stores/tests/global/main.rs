@@ -4,6 +4,9 @@
 //! Every test starts its own; what they need comes with `cargo xtask setup`.
 
 #[cfg(test)]
+#[path = "../support/histories.rs"]
+mod histories;
+#[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
 mod load;

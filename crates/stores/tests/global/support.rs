@@ -11,6 +11,9 @@ use tidegate_convergence::{
 use tidegate_lab::{DEADLINE, MariaDbServer};
 use tidegate_stores::{MysqlConfig, MysqlStore, SqliteStore};
 
+/// Most rows of one statement: it is an argument of a command.
+const INSERT_ROWS_MAX: usize = 500;
+
 /// Where the tables are.
 pub(crate) enum Place {
     Server(MariaDbServer),
@@ -68,6 +71,65 @@ impl Place {
             }
         })
         .await;
+    }
+
+    /// Appends the same row so many times.
+    pub(crate) async fn insert(&self, batch: &Batch, count: usize) {
+        let Batch { region, repeats, nonce, written_ms, expires_ms, payload } = batch;
+        // A file has signed numbers; the store keeps their bits.
+        let number = |number: u64| match self {
+            Self::Server(_) => number.to_string(),
+            Self::File(_) => number.cast_signed().to_string(),
+        };
+        let payload: String = payload.iter().map(|byte| format!("{byte:02x}")).collect();
+        let row = format!(
+            "({}, {}, {}, {}, {}, x'{payload}')",
+            region.0,
+            u8::from(*repeats),
+            number(*nonce),
+            number(*written_ms),
+            number(*expires_ms)
+        );
+        let columns = "region, repeats, nonce, written_at, expires_at, payload";
+        let all = vec![row; count];
+        for some in all.chunks(INSERT_ROWS_MAX) {
+            let rows = some.join(", ");
+            self.sql(&format!("INSERT INTO tidegate_feed ({columns}) VALUES {rows}")).await;
+        }
+    }
+
+    /// Keeps a copy of everything that is visible, as a replica does.
+    pub(crate) async fn follow(&self) {
+        // Rows that others have begun are neither seen nor waited for.
+        let isolation = match self {
+            Self::Server(_) => "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; ",
+            Self::File(_) => "",
+        };
+        let copy = |name: &str| {
+            format!(
+                "DROP TABLE IF EXISTS followed_{name}; \
+                 CREATE TABLE followed_{name} AS SELECT * FROM tidegate_{name}; "
+            )
+        };
+        self.sql(&format!("{isolation}{}{}", copy("feed"), copy("regions"))).await;
+    }
+
+    /// Puts that copy in the place of the tables. The next row gets that id.
+    pub(crate) async fn take_over(&self, next_id: u64) {
+        let back = |name: &str| {
+            format!(
+                "DELETE FROM tidegate_{name}; \
+                 INSERT INTO tidegate_{name} SELECT * FROM followed_{name}; "
+            )
+        };
+        let id = match self {
+            Self::Server(_) => format!("ALTER TABLE tidegate_feed AUTO_INCREMENT = {next_id}"),
+            Self::File(_) => format!(
+                "DELETE FROM sqlite_sequence; \
+                 INSERT INTO sqlite_sequence VALUES ('tidegate_feed', {next_id} - 1)"
+            ),
+        };
+        self.sql(&format!("{}{}{id}", back("feed"), back("regions"))).await;
     }
 }
 

@@ -9,6 +9,9 @@ mod ask_model;
 #[cfg(test)]
 mod board;
 #[cfg(test)]
+#[path = "../support/histories.rs"]
+mod histories;
+#[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
 mod model;
@@ -18,6 +21,8 @@ mod network;
 mod once;
 #[cfg(test)]
 mod rights;
+#[cfg(test)]
+mod shards_model;
 #[cfg(test)]
 mod support;
 #[cfg(all(test, feature = "tls"))]

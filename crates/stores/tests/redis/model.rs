@@ -12,6 +12,7 @@ use tidegate_lab::{RedisServer, Value};
 use tidegate_stores::RedisStore;
 use tokio::runtime::Runtime;
 
+use crate::histories;
 use crate::support::{WINDOW_MS, call, cell_key as key, eventually, record, send, store, subject};
 
 #[derive(Clone, Debug)]
@@ -128,21 +129,11 @@ impl World {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 1,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
-
-    /// INV-12 on the real store. One case here is many inside: they share a server.
-    #[test]
-    fn replies_equal_those_of_the_model(all in proptest::collection::vec(steps(), 60)) {
-        let world = World::new();
-        for steps in &all {
-            world.run(steps);
-        }
-    }
+/// INV-12 on the real store.
+#[test]
+fn replies_equal_those_of_the_model() {
+    let world = World::new();
+    histories::run(60, &steps(), |steps| world.run(steps));
 }
 
 #[tokio::test]
