@@ -70,7 +70,7 @@ pub(crate) const STEPS: [Step; 14] = [
     },
     Step {
         name: "chaos",
-        about: "a minute of real servers that break, and a mistake that must be found",
+        about: "two minutes of real servers that break, and mistakes that must be found",
         needs: &[&setup::REDIS, &setup::MARIADB, &setup::FAKETIME],
         run: chaos::step,
     },

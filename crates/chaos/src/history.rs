@@ -17,6 +17,8 @@ pub(crate) struct Answer {
     pub(crate) reset_ms: u64,
     /// Redis was not heard in time.
     pub(crate) degraded: bool,
+    /// Decided by the rule `fast`.
+    pub(crate) fast: bool,
     /// A call with an `Idempotency-Key` that the whole region remembers.
     pub(crate) in_region: bool,
     /// The answer to an earlier call.
@@ -32,10 +34,21 @@ pub(crate) enum End {
     Nothing(Trouble),
 }
 
-/// One call.
+/// What a call is to the batch that it is an item of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Item {
+    /// Which batch.
+    pub(crate) batch: u64,
+    /// Whether it fits by itself, as far as it was said.
+    pub(crate) fits: bool,
+}
+
+/// One call, or one item of a batch.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) subject: Arc<Subject>,
+    /// If it is one. What was admitted is then said of the whole batch.
+    pub(crate) item: Option<Item>,
     pub(crate) node: usize,
     pub(crate) life: u32,
     pub(crate) cost: u64,
@@ -75,7 +88,7 @@ impl Call {
         let end = match self.end {
             End::Answered(answer) => json!({
                 "admitted": answer.admitted, "remaining": answer.remaining,
-                "reset": answer.reset_ms, "degraded": answer.degraded,
+                "reset": answer.reset_ms, "degraded": answer.degraded, "fast": answer.fast,
                 "inRegion": answer.in_region, "replayed": answer.replayed,
             }),
             End::Status(status) => json!({ "status": status }),
@@ -85,7 +98,8 @@ impl Call {
             "call": self.subject.name(), "limit": self.subject.limit,
             "window": self.subject.window_ms, "cost": self.cost, "node": node_name(self.node),
             "life": self.life, "sentMs": self.sent_ms, "endedMs": self.ended_ms,
-            "tookUs": self.took_us, "end": end,
+            "tookUs": self.took_us, "end": end, "batch": self.item.map(|item| item.batch),
+            "fits": self.item.map(|item| item.fits),
         })
     }
 }

@@ -5,6 +5,7 @@
 //! Refuses: to guess. A call that was sent and not answered may have counted or not.
 
 mod answers;
+pub(crate) mod atomic;
 pub(crate) mod conservation;
 mod once;
 mod overshoot;
@@ -65,6 +66,7 @@ pub(crate) fn all(history: &History) -> Vec<Verdict> {
         overshoot::exact(history).demand(),
         overshoot::judge(history),
         conservation::judge(history).demand(),
+        atomic::judge(history),
         views::monotone(history),
         views::ready(history).demand(),
         once::judge(history),

@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::batch;
 use crate::chance::Chance;
 use crate::clock::Clock;
 use crate::history::{Answer, Call, End};
 use crate::http::{Door, Reply, Trouble};
 use crate::options::Planted;
-use crate::shape::{ONCE_COST, REGIONS, Subject, nodes_of, once};
+use crate::shape::{Class, ONCE_COST, REGIONS, Subject, nodes_of, once};
 use crate::world::World;
 
 pub(crate) const LIMIT: &str = "/v2/ratelimit.limit";
@@ -21,14 +22,16 @@ pub(crate) const LIMIT: &str = "/v2/ratelimit.limit";
 const TICK_MS: u64 = 10;
 /// Most calls under way. A server that is stopped for six seconds holds a few hundred.
 const UNDER_WAY_MAX: usize = 4_000;
-/// Of a hundred calls, how many carry an `Idempotency-Key`.
+/// Of a hundred calls, how many carry an `Idempotency-Key`...
 const ONCE_PERCENT: u64 = 2;
+/// ...and how many are batches.
+const BATCH_PERCENT: u64 = 10;
 /// How often such a call is made until it is answered. A 409 may last for ten seconds.
 const TRIES_MAX: usize = 30;
 /// How long is waited between them.
 const AGAIN: Duration = Duration::from_millis(500);
 /// A planted mistake happens to one call in so many.
-const PLANTED_EACH: u64 = 25;
+pub(crate) const PLANTED_EACH: u64 = 25;
 
 /// What callers share.
 pub(crate) struct Load {
@@ -65,11 +68,11 @@ impl Load {
         (std::mem::take(&mut *calls), self.skipped.load(Ordering::Relaxed))
     }
 
-    fn note(&self, call: Call) {
+    pub(crate) fn note(&self, call: Call) {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
     }
 
-    fn skip(&self) {
+    pub(crate) fn skip(&self) {
         // ORDER: relaxed, a count that orders nothing.
         self.skipped.fetch_add(1, Ordering::Relaxed);
     }
@@ -81,6 +84,9 @@ impl Load {
         let mut ticks = interval(Duration::from_millis(TICK_MS));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let begin_ms = self.clock.now_ms();
+        // Those of a pair are used by batches only.
+        let single = |subject: &&Arc<Subject>| !matches!(subject.class, Class::Pair(_));
+        let singles: Vec<&Arc<Subject>> = subjects.iter().filter(single).collect();
         let (mut made, mut keys) = (0_u64, 0_u64);
         while self.clock.now_ms() < plan.end_ms && !self.clock.is_stopped() {
             ticks.tick().await;
@@ -103,11 +109,19 @@ impl Load {
                     });
                     continue;
                 }
-                let Some(subject) = subjects.get(chance.index(subjects.len())) else { continue };
+                if chance.percent(BATCH_PERCENT) {
+                    let drawn = batch::draw(&mut chance, subjects, made);
+                    tokio::spawn(async move {
+                        load.batch(drawn).await;
+                        drop(permit);
+                    });
+                    continue;
+                }
+                let Some(subject) = singles.get(chance.index(singles.len())) else { continue };
                 let Some(node) = subject.nodes.get(chance.index(subject.nodes.len())) else {
                     continue;
                 };
-                let (subject, node) = (Arc::clone(subject), *node);
+                let (subject, node) = (Arc::clone(*subject), *node);
                 let cost = chance.between(1, subject.cost_max);
                 tokio::spawn(async move {
                     load.call(&subject, node, cost, None).await;
@@ -141,15 +155,21 @@ impl Load {
         };
         let took_us = self.clock.now_us().saturating_sub(sent_us);
         let (subject, life, ended_ms) = (Arc::clone(subject), door.life, self.clock.now_ms());
-        self.note(Call { subject, node, life, cost, sent_ms, ended_ms, took_us, end });
+        let item = None;
+        self.note(Call { subject, item, node, life, cost, sent_ms, ended_ms, took_us, end });
         Some(end)
+    }
+
+    /// The mistake that was planted, if it is to happen now.
+    pub(crate) fn planted_now(&self) -> Option<Planted> {
+        // ORDER: relaxed, a count that orders nothing.
+        let turn = self.counted.fetch_add(1, Ordering::Relaxed);
+        self.planted.filter(|_| turn.is_multiple_of(PLANTED_EACH))
     }
 
     /// One call, with the mistake that was planted, if any.
     async fn ask(&self, door: &Door, subject: &Subject, cost: u64, key: Option<&str>) -> End {
-        // ORDER: relaxed, a count that orders nothing.
-        let turn = self.counted.fetch_add(1, Ordering::Relaxed);
-        let planted = self.planted.filter(|_| turn.is_multiple_of(PLANTED_EACH));
+        let planted = self.planted_now();
         // The same key with another body would be refused.
         let planted = planted.filter(|planted| key.is_none() || *planted != Planted::Free);
         let text = body(subject, if planted == Some(Planted::Free) { 0 } else { cost });
@@ -212,20 +232,23 @@ pub(crate) fn read(reply: Result<Reply, Trouble>) -> End {
         Ok(reply) => return End::Status(reply.status),
         Err(trouble) => return End::Nothing(trouble),
     };
-    let data = reply.data();
-    let (flag, number) = (
-        |name: &str| data.get(name).and_then(Value::as_bool),
-        |name: &str| data.get(name).and_then(Value::as_u64),
-    );
-    let Some((admitted, reset_ms)) = flag("success").zip(number("reset")) else {
+    let admitted = reply.data().get("success").and_then(Value::as_bool);
+    match admitted.and_then(|admitted| answer(&reply, reply.data(), admitted)) {
+        Some(answer) => End::Answered(answer),
         // A success that does not say what it has to say is none.
-        return End::Status(200);
-    };
-    End::Answered(Answer {
+        None => End::Status(200),
+    }
+}
+
+/// What a reply says of one limit.
+pub(crate) fn answer(reply: &Reply, said: &Value, admitted: bool) -> Option<Answer> {
+    let number = |name: &str| said.get(name).and_then(Value::as_u64);
+    Some(Answer {
         admitted,
         remaining: number("remaining").unwrap_or(0),
-        reset_ms,
-        degraded: flag("degraded").unwrap_or(false),
+        reset_ms: number("reset")?,
+        degraded: said.get("degraded").and_then(Value::as_bool).unwrap_or(false),
+        fast: said.get("consistency").and_then(Value::as_str) == Some("fast"),
         in_region: reply.in_region,
         replayed: reply.replayed,
     })

@@ -6,6 +6,7 @@
 //! Refuses: to depend on anything of ours but the lab, so that it judges from outside only.
 //! Fails: exit code 1 when a promise was broken, 2 when the command line or the machine is wrong.
 
+mod batch;
 mod chance;
 mod clock;
 mod fault;

@@ -13,6 +13,8 @@ pub(crate) enum Planted {
     Twice,
     /// Now and then an answer is an error.
     Error,
+    /// Now and then an item of a batch is left out.
+    Half,
 }
 
 /// What a run is to be.
@@ -35,11 +37,11 @@ Real servers, a real Redis for each of two regions, a real MariaDB, and all that
   --minutes N         How long there is load and faults (5); 1.5 is possible.
   --seed K            Which faults, when and where (1).
   --only FAULT,...    Only these faults; `none` for none.
-  --rate N            Calls in a second, at all servers together (120).
+  --rate N            Calls in a second, at all servers together (150).
   --settle N          Seconds until everything has to agree once all is mended (60).
   --keep DIR          Keep the history and the logs there, also when all is well.
   --json              The report as one line of JSON.
-  --planted NAME      Plant a mistake that must be found: free, twice or error.
+  --planted NAME      Plant a mistake that must be found: free, twice, error or half.
   --server PATH       The binary `tidegate`; `cargo xtask chaos` builds it and says where it is.
 
 Exit code: 0 every promise was kept, 1 one was not, 2 the command line or the machine is not right.
@@ -60,7 +62,7 @@ impl Options {
             server: PathBuf::from("tidegate"),
             length_ms: 300_000,
             seed: 1,
-            per_second: 120,
+            per_second: 150,
             settle_ms: SETTLE_MS,
             kinds: Kind::ALL.iter().map(|one| one.0).collect(),
             keep: None,
@@ -119,7 +121,8 @@ fn planted(text: &str) -> Result<Planted, String> {
         "free" => Ok(Planted::Free),
         "twice" => Ok(Planted::Twice),
         "error" => Ok(Planted::Error),
-        _ => Err(format!("no planted mistake `{text}`; there is: free, twice, error")),
+        "half" => Ok(Planted::Half),
+        _ => Err(format!("no planted mistake `{text}`; there is: free, twice, error, half")),
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::time::interval;
 use crate::clock::Clock;
 use crate::history::{End, History, Look, Ready, Seen};
 use crate::http::Door;
-use crate::judge::conservation;
+use crate::judge::{atomic, conservation};
 use crate::load::{LIMIT, body, read};
 use crate::shape::{Class, NODES, Subject, once};
 use crate::world::World;
@@ -100,7 +100,8 @@ pub(crate) async fn settle(
             }
         }
         history.seen = look(world, subjects).await;
-        let agreed = conservation::judge(history).broken.is_empty();
+        let agreed = conservation::judge(history).broken.is_empty()
+            && atomic::judge(history).broken.is_empty();
         if agreed && history.healed_ms.iter().all(Option::is_some) {
             history.settled_ms = Some(clock.now_ms().saturating_sub(begin_ms));
             break;
@@ -123,7 +124,7 @@ pub(crate) async fn settle(
 /// What every server that uses a subject says of it.
 async fn look(world: &World, subjects: &[Arc<Subject>]) -> Vec<Seen> {
     let mut seen = Vec::new();
-    let lasting = |class: Class| matches!(class, Class::Long | Class::Full | Class::Once);
+    let lasting = |class: Class| class.lasts() || class == Class::Once;
     for subject in subjects.iter().filter(|subject| lasting(subject.class)) {
         // One process is enough to know how often a call was charged.
         let nodes = if subject.class == Class::Once { 1 } else { NODES };

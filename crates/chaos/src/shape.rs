@@ -17,6 +17,9 @@ const SHORT_MS: u64 = 10_000;
 /// The shortest that regions share.
 const MINUTE_MS: u64 = 60_000;
 
+/// The namespace whose limits are decided by the rule `fast`.
+pub(crate) const FAST: &str = "fast";
+
 /// The region of a server.
 pub(crate) const fn region_of(node: usize) -> usize {
     node / (NODES / REGIONS)
@@ -51,8 +54,17 @@ pub(crate) enum Class {
     Long,
     /// The same with a limit that is reached.
     Full,
+    /// One of two that are only used together, in batches, at the same cost: the same long window.
+    Pair(usize),
     /// Used by one call with an `Idempotency-Key`.
     Once,
+}
+
+impl Class {
+    /// Whether its window outlives the run, so that what it holds in the end is judged.
+    pub(crate) const fn lasts(self) -> bool {
+        matches!(self, Self::Long | Self::Full | Self::Pair(_))
+    }
 }
 
 /// What is limited.
@@ -63,6 +75,8 @@ pub(crate) struct Subject {
     pub(crate) identifier: String,
     pub(crate) limit: u64,
     pub(crate) window_ms: u64,
+    /// Decided by the rule `fast`.
+    pub(crate) fast: bool,
     /// The servers that are asked.
     pub(crate) nodes: Vec<usize>,
     /// The largest cost of a call.
@@ -84,6 +98,7 @@ pub(crate) fn once(number: u64, region: usize) -> Arc<Subject> {
         identifier: format!("call-{number}"),
         limit: 1_000,
         window_ms: LONG_MS,
+        fast: false,
         nodes: nodes_of(region).collect(),
         cost_max: ONCE_COST,
     })
@@ -92,7 +107,7 @@ pub(crate) fn once(number: u64, region: usize) -> Arc<Subject> {
 /// What a call with an `Idempotency-Key` costs. Not 1, so that a sum says how often it was charged.
 pub(crate) const ONCE_COST: u64 = 7;
 
-/// All subjects but those of [`once`]: with 120 calls in a second, limits of short windows are
+/// All subjects but those of [`once`]: with 150 calls in a second, limits of short windows are
 /// asked for more than there is.
 pub(crate) fn subjects(seconds: u64) -> Vec<Arc<Subject>> {
     let mut all = Vec::new();
@@ -102,12 +117,15 @@ pub(crate) fn subjects(seconds: u64) -> Vec<Arc<Subject>> {
             Class::Shared => (40, SHORT_MS, 1),
             Class::World => (150, MINUTE_MS, 1),
             // Half of it is used at the end: what a kill may forget is a part of the limit.
-            Class::Long | Class::Once => (seconds.saturating_mul(40).max(400), LONG_MS, 5),
+            Class::Long | Class::Pair(_) | Class::Once => {
+                (seconds.saturating_mul(40).max(400), LONG_MS, 5)
+            }
             // Reached at about two thirds of the run.
             Class::Full => (seconds.saturating_mul(4).max(40), LONG_MS, 3),
         };
-        let namespace = namespace.to_owned();
-        let subject = Subject { class, namespace, identifier, limit, window_ms, nodes, cost_max };
+        let (namespace, fast) = (namespace.to_owned(), namespace == FAST);
+        let subject =
+            Subject { class, namespace, identifier, limit, window_ms, fast, nodes, cost_max };
         all.push(Arc::new(subject));
     };
     for node in 0..NODES {
@@ -121,10 +139,20 @@ pub(crate) fn subjects(seconds: u64) -> Vec<Arc<Subject>> {
             let identifier = format!("{}-{number}", region_name(region));
             add(Class::Shared, "shared", identifier, nodes_of(region).collect());
         }
+        for number in 0..2 {
+            let identifier = format!("{}-{number}", region_name(region));
+            add(Class::Shared, FAST, identifier, nodes_of(region).collect());
+        }
     }
     for number in 0..2 {
         add(Class::World, "world", format!("world-{number}"), (0..NODES).collect());
         add(Class::Full, "long", format!("full-{number}"), (0..NODES).collect());
+        add(Class::Long, FAST, format!("long-{number}"), (0..NODES).collect());
+        // Two by one rule, and two by different ones.
+        for (side, namespace) in [("a", "pair"), ("b", if number == 0 { "pair" } else { FAST })] {
+            let identifier = format!("pair-{number}-{side}");
+            add(Class::Pair(number), namespace, identifier, (0..NODES).collect());
+        }
     }
     for number in 0..4 {
         add(Class::Long, "long", format!("long-{number}"), (0..NODES).collect());

@@ -21,6 +21,7 @@ pub(crate) struct World {
     pub(crate) redis_ways: Vec<Proxy>,
     /// Between each server and the database.
     pub(crate) database_ways: Vec<Proxy>,
+    program: PathBuf,
     redis: Vec<Mutex<RedisServer>>,
     database: Mutex<MariaDbServer>,
     holds: BTreeMap<(Hold, usize), Mutex<()>>,
@@ -33,7 +34,7 @@ impl World {
     /// Starts the stores and the servers.
     pub(crate) fn start(program: &Path, home: &Path, clock: &Clock) -> Result<Self, String> {
         let database = MariaDbServer::start().map_err(|why| why.to_string())?;
-        migrate(program, &database.url())?;
+        tidegate(program, &["migrate", "--globe", &database.url()])?;
         let (mut redis, mut nodes) = (Vec::new(), Vec::new());
         let (mut redis_ways, mut database_ways) = (Vec::new(), Vec::new());
         for _ in 0..REGIONS {
@@ -62,7 +63,15 @@ impl World {
         let holds = places.map(|place| (place, Mutex::default())).collect();
         let redis = redis.into_iter().map(Mutex::new).collect();
         let database = Mutex::new(database);
-        Ok(Self { nodes, redis_ways, database_ways, redis, database, holds })
+        let program = PathBuf::from(program);
+        Ok(Self { nodes, redis_ways, database_ways, program, redis, database, holds })
+    }
+
+    /// Tells the servers that a namespace is decided by the rule `fast`. They notice in a while.
+    pub(crate) fn make_fast(&self, namespace: &str) -> Result<(), String> {
+        let url = self.database().url();
+        let words = ["namespace", "set", namespace, "--consistency", "fast", "--database", &url];
+        tidegate(&self.program, &words)
     }
 
     /// Waits until nothing else does to that place what this fault does.
@@ -89,14 +98,15 @@ impl World {
     }
 }
 
-/// Makes the tables.
-fn migrate(program: &Path, url: &str) -> Result<(), String> {
+/// Runs a command of the server's own program.
+fn tidegate(program: &Path, words: &[&str]) -> Result<(), String> {
     let mut command = Command::new(program);
-    command.args(["migrate", "--globe", url]).env_clear().env("TIDEGATE_ROOT_KEY", KEY);
+    command.args(words).env_clear().env("TIDEGATE_ROOT_KEY", KEY);
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|why| format!("{}: {why}", program.display()))?;
     if output.status.success() {
         return Ok(());
     }
-    Err(format!("tidegate migrate: {}", String::from_utf8_lossy(&output.stderr).trim()))
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!("tidegate {}: {}", words.first().unwrap_or(&""), said.trim()))
 }

@@ -1,4 +1,5 @@
-//! Every call that reached a living server is answered, with a success, in time.
+//! Every call that reached a living server is answered, with a success, in time, and by the rule of
+//! its namespace, or says why not.
 
 use super::Verdict;
 use crate::fault::{Kind, Struck};
@@ -16,6 +17,12 @@ pub(super) fn judge(history: &History) -> Verdict {
     let (mut unknown, mut refused) = (0_u64, 0_u64);
     for call in &history.calls {
         verdict.judged = verdict.judged.saturating_add(1);
+        if let End::Answered(answer) = call.end
+            && answer.fast
+            && !(call.subject.fast || answer.degraded)
+        {
+            verdict.breaks(format!("{} was decided as fast, and not degraded", place(call)));
+        }
         match call.end {
             End::Answered(_) if !is_stopped(history, call.node, call) => took.push(call.took_us),
             End::Answered(_) | End::Nothing(Trouble::Left) => {}

@@ -2,7 +2,8 @@
 //!
 //! A region's Redis holds at least what was admitted, without what the documents allow to be
 //! forgotten (a process that was killed, an outage, a loss of data), and at most that with the
-//! calls of which nobody knows. Of another region a server knows what that one had to tell.
+//! calls of which nobody knows. What a batch that was denied has charged would be more than that.
+//! Of another region a server knows what that one had to tell.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use super::{AFTER_MS, RECORD_MS, Verdict};
 use crate::fault::Struck;
 use crate::history::{Call, History, Life, Seen};
-use crate::shape::{Class, REGIONS, Subject, node_name, region_name, region_of};
+use crate::shape::{REGIONS, Subject, node_name, region_name, region_of};
 
 /// What is known of one subject in one region.
 #[derive(Debug, Default)]
@@ -51,8 +52,7 @@ pub(crate) fn judge(history: &History) -> Verdict {
 /// What was admitted to each, and what is said of it.
 fn accounts(history: &History) -> Accounts {
     let mut accounts = Accounts::new();
-    let lasting = |class: Class| matches!(class, Class::Long | Class::Full);
-    for call in history.calls.iter().filter(|call| lasting(call.subject.class)) {
+    for call in history.calls.iter().filter(|call| call.subject.class.lasts()) {
         let at = (Arc::clone(&call.subject), region_of(call.node));
         let account = accounts.entry(at).or_default();
         account.admitted = account.admitted.saturating_add(call.admitted());
@@ -60,7 +60,7 @@ fn accounts(history: &History) -> Accounts {
         let forgotten = if forgets(history, call) { call.admitted() } else { 0 };
         account.forgotten = account.forgotten.saturating_add(forgotten);
     }
-    for seen in history.seen.iter().filter(|seen| lasting(seen.subject.class)) {
+    for seen in history.seen.iter().filter(|seen| seen.subject.class.lasts()) {
         let at = (Arc::clone(&seen.subject), region_of(seen.node));
         accounts.entry(at).or_default().seen.push(seen.clone());
     }
@@ -69,7 +69,7 @@ fn accounts(history: &History) -> Accounts {
 
 /// Whether the documents allow that this admission is forgotten: its process has ended, and it
 /// either had no time to record it, or Redis lost what it had recorded.
-fn forgets(history: &History, call: &Call) -> bool {
+pub(super) fn forgets(history: &History, call: &Call) -> bool {
     let Some(Life { ended: Some((end_ms, killed)), gone_ms, .. }) =
         history.life(call.node, call.life).copied()
     else {

@@ -3,7 +3,7 @@
 //! One life of one process never admits more than the limit to a cell (INV-4). The processes of a
 //! region together: the limit and an eighth of it (docs/adr/0015), what was admitted without an
 //! answer of Redis on top, which the answers say; and never more than one limit for each life
-//! (INV-26). Regions together: the sum of that; and if nothing was wrong, 1.3 limits and what was
+//! (INV-26), which is all that the rule `fast` promises. Regions together: the sum of that; and if nothing was wrong, 1.3 limits and what was
 //! sent in twice the time until they hear of each other (docs/globe.md).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,13 +29,19 @@ enum Rule {
     Faults,
     /// Redis lost its data: one limit for each life.
     Loss,
+    /// The rule `fast`: the same, whatever happens (PROMISES.md, P-4).
+    Fast,
 }
 
-/// The cells of those classes, by the answers.
-fn cells<'a>(history: &'a History, wanted: &[Class]) -> Cells<'a> {
+/// All that is limited.
+const fn is_judged(class: Class) -> bool {
+    !matches!(class, Class::Once)
+}
+
+/// The cells, by the answers.
+fn cells(history: &History) -> Cells<'_> {
     let mut cells = Cells::new();
-    let of_class = |call: &&Call| wanted.contains(&call.subject.class);
-    for call in history.calls.iter().filter(of_class) {
+    for call in history.calls.iter().filter(|call| is_judged(call.subject.class)) {
         if let Some(answer) = call.answer() {
             let cell = (call.subject.name(), answer.reset_ms);
             cells.entry(cell).or_default().push(call);
@@ -48,8 +54,7 @@ fn cells<'a>(history: &'a History, wanted: &[Class]) -> Cells<'a> {
 pub(super) fn exact(history: &History) -> Verdict {
     let mut verdict = Verdict::new("exact");
     let mut most = 0;
-    let all = [Class::Own, Class::Shared, Class::World, Class::Long, Class::Full];
-    for ((name, reset_ms), calls) in cells(history, &all) {
+    for ((name, reset_ms), calls) in cells(history) {
         let mut lives: BTreeMap<(usize, u32), u64> = BTreeMap::new();
         for call in &calls {
             let sum = lives.entry((call.node, call.life)).or_default();
@@ -75,8 +80,7 @@ pub(super) fn exact(history: &History) -> Verdict {
 pub(super) fn judge(history: &History) -> Verdict {
     let mut verdict = Verdict::new("overshoot");
     let mut worst: BTreeMap<Rule, (u64, u64, u64)> = BTreeMap::new();
-    let wanted = [Class::Own, Class::Shared, Class::World, Class::Long, Class::Full];
-    for ((name, reset_ms), calls) in cells(history, &wanted) {
+    for ((name, reset_ms), calls) in cells(history) {
         let limit = calls.first().map_or(0, |call| call.subject.limit);
         let mut regions: BTreeMap<usize, Vec<&Call>> = BTreeMap::new();
         for call in calls {
@@ -137,6 +141,9 @@ fn bound(history: &History, region: usize, calls: &[&Call], limit: u64) -> (Rule
     let lives: BTreeSet<(usize, u32)> = calls.iter().map(|call| (call.node, call.life)).collect();
     let count = u64::try_from(lives.len()).unwrap_or(u64::MAX);
     let each = limit.saturating_mul(count);
+    if calls.iter().any(|call| call.subject.fast) {
+        return (Rule::Fast, each);
+    }
     let faults: Vec<&Struck> = history.faults(region, (from_ms, to_ms), AFTER_MS).collect();
     let lost = |one: &&Struck| one.fault.kind.loses() && one.to_ms >= from_ms;
     if faults.iter().copied().any(|one| lost(&one)) {

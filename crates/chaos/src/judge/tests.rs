@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use super::*;
 use crate::fault::{Fault, Kind, Struck};
-use crate::history::{Answer, Call, End, Life, Look, Ready, Seen};
+use crate::history::{Answer, Call, End, Item, Life, Look, Ready, Seen};
 use crate::http::Trouble;
 use crate::shape::{Class, NODES, ONCE_COST, Subject, once as call_once, subjects};
 
 fn subject(class: Class) -> Arc<Subject> {
-    subjects(60).into_iter().find(|subject| subject.class == class).unwrap()
+    let is = |subject: &Arc<Subject>| subject.class == class && !subject.fast;
+    subjects(60).into_iter().find(is).unwrap()
 }
 
 fn answer() -> Answer {
@@ -18,14 +19,15 @@ fn answer() -> Answer {
         remaining: 1,
         reset_ms: 10_000,
         degraded: false,
+        fast: false,
         in_region: true,
         replayed: false,
     }
 }
 
 fn call(subject: &Arc<Subject>, node: usize, cost: u64, end: End) -> Call {
-    let subject = Arc::clone(subject);
-    Call { subject, node, life: 0, cost, sent_ms: 5_000, ended_ms: 5_001, took_us: 900, end }
+    let (subject, item, life) = (Arc::clone(subject), None, 0);
+    Call { subject, item, node, life, cost, sent_ms: 5_000, ended_ms: 5_001, took_us: 900, end }
 }
 
 fn admitted(subject: &Arc<Subject>, node: usize, cost: u64) -> Call {
@@ -71,7 +73,7 @@ fn an_oracle_that_saw_nothing_holds_nothing() {
     assert_eq!(found, ["answers", "exact", "conservation", "ready"]);
     let idle: Vec<_> = all(&good().0).into_iter().filter(|one| !one.held()).collect();
     let names: Vec<&str> = idle.iter().map(|one| one.name).collect();
-    assert_eq!(names, ["monotone", "once"], "neither broken nor held");
+    assert_eq!(names, ["atomic", "monotone", "once"], "neither broken nor held");
 }
 
 #[test]
@@ -216,6 +218,13 @@ fn usage_that_falls_is_found_within_a_life() {
     assert_eq!(finders(&history), Vec::<&str>::new());
     history.looks.push(look(1, 2));
     assert_eq!(finders(&history), ["monotone"]);
+    let namesake = |subject: &Arc<Subject>| {
+        subject.identifier == long.identifier && subject.namespace != long.namespace
+    };
+    let other = subjects(60).into_iter().find(namesake).unwrap();
+    history.looks.pop();
+    history.looks.push(Look { subject: other, ..look(1, 2) });
+    assert_eq!(finders(&history), Vec::<&str>::new(), "another one of the same name");
 }
 
 #[test]
@@ -252,4 +261,100 @@ fn a_call_with_a_key_that_is_charged_twice_is_found() {
     history.faults = vec![fault(Kind::KillServer, 2, (4_900, 5_100))];
     *history.seen.last_mut().unwrap() = seen(2 * ONCE_COST);
     assert_eq!(finders(&history), ["once"], "another region's server does not matter");
+}
+
+#[test]
+fn a_rule_that_is_not_the_namespaces_own_is_found_unless_redis_was_away() {
+    let (mut history, long) = good();
+    let by_fast =
+        |degraded| End::Answered(Answer { admitted: false, fast: true, degraded, ..answer() });
+    history.calls.push(call(&long, 0, 1, by_fast(true)));
+    assert_eq!(finders(&history), Vec::<&str>::new());
+    history.calls.push(call(&long, 0, 1, by_fast(false)));
+    assert_eq!(finders(&history), ["answers"]);
+    history.calls.pop();
+    history.calls.push(call(&fast(), 0, 1, by_fast(false)));
+    assert_eq!(finders(&history), Vec::<&str>::new());
+}
+
+/// One that is shared by the servers of a region, by the rule `fast`.
+fn fast() -> Arc<Subject> {
+    let is_fast = |subject: &Arc<Subject>| subject.fast && subject.class == Class::Shared;
+    subjects(60).into_iter().find(is_fast).unwrap()
+}
+
+#[test]
+fn by_the_rule_fast_each_process_has_a_limit_and_no_more() {
+    let (mut history, _) = good();
+    let fast = fast();
+    let [one, other] = [fast.nodes[0], fast.nodes[1]];
+    history.calls.extend([admitted(&fast, one, fast.limit), admitted(&fast, other, fast.limit)]);
+    assert_eq!(finders(&history), Vec::<&str>::new(), "two limits of two processes");
+    history.calls.push(admitted(&fast, one, 1));
+    assert_eq!(finders(&history), ["exact", "overshoot"]);
+    history.faults = vec![fault(Kind::Flush, one, (4_000, 5_000))];
+    assert_eq!(finders(&history), ["exact", "overshoot"], "whatever happens");
+}
+
+/// Both of a pair, and a good history in which a batch spent of them at the first server.
+fn with_batch(end: End, sums: [u64; 2]) -> History {
+    let (mut history, _) = good();
+    let of_pair = |subject: &Arc<Subject>| subject.class == Class::Pair(0);
+    let pair: Vec<_> = subjects(60).into_iter().filter(of_pair).collect();
+    for (subject, sum) in pair.iter().zip(sums) {
+        let item = Some(Item { batch: 1, fits: matches!(end, End::Answered(one) if one.admitted) });
+        history.calls.push(Call { item, ..call(subject, 0, 3, end) });
+        for node in 0..NODES {
+            let (region, foreign) = if node < 2 { (sum, 0) } else { (0, sum) };
+            let (subject, knows_itself) = (Arc::clone(subject), true);
+            let sum = Some(region);
+            history.seen.push(Seen { subject, node, sum, region, foreign, knows_itself });
+        }
+    }
+    history
+}
+
+#[test]
+fn a_batch_that_counts_by_half_is_found_though_nobody_heard_of_it() {
+    let lost = End::Nothing(Trouble::Lost);
+    let stopped = vec![fault(Kind::StopServer, 0, (4_000, 5_500))];
+    let of = |sums| History { faults: stopped.clone(), ..with_batch(lost, sums) };
+    assert_eq!(finders(&of([0, 0])), Vec::<&str>::new(), "not at all");
+    assert_eq!(finders(&of([3, 3])), Vec::<&str>::new(), "as a whole");
+    let mut half = of([3, 0]);
+    assert_eq!(finders(&half), ["atomic"]);
+    half.lives[0].ended = Some((6_000, true));
+    assert_eq!(finders(&half), Vec::<&str>::new(), "killed before it could tell the rest");
+    half.lives[0].ended = Some((20_000, true));
+    assert_eq!(finders(&half), ["atomic"], "it had fifteen seconds");
+}
+
+#[test]
+fn a_batch_that_was_denied_and_charged_is_found() {
+    let denied = End::Answered(Answer { admitted: false, ..answer() });
+    assert_eq!(finders(&with_batch(denied, [0, 0])), Vec::<&str>::new());
+    assert_eq!(finders(&with_batch(denied, [3, 3])), ["conservation"]);
+    assert_eq!(finders(&with_batch(denied, [0, 3])), ["conservation", "atomic"]);
+    let passed = End::Answered(answer());
+    assert_eq!(finders(&with_batch(passed, [3, 3])), Vec::<&str>::new());
+    assert_eq!(finders(&with_batch(passed, [3, 0])), ["conservation", "atomic"]);
+}
+
+#[test]
+fn a_batch_that_says_other_than_its_items_is_found() {
+    for (end, sums) in [(End::Answered(answer()), [3, 3]), (End::Status(200), [0, 0])] {
+        let mut history = with_batch(end, sums);
+        let Some(item) = history.calls.last_mut().and_then(|call| call.item.as_mut()) else {
+            panic!("an item")
+        };
+        item.fits = !item.fits;
+        let answered = matches!(end, End::Answered(_));
+        let finder = if answered { "atomic" } else { "answers" };
+        assert_eq!(finders(&history), [finder]);
+    }
+    let mut denied = with_batch(End::Answered(Answer { admitted: false, ..answer() }), [0, 0]);
+    for call in &mut denied.calls {
+        call.item.iter_mut().for_each(|item| item.fits = true);
+    }
+    assert_eq!(finders(&denied), ["atomic"], "denied for no reason");
 }

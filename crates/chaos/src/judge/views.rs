@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Verdict;
 use crate::fault::{Kind, Struck};
 use crate::history::{History, Ready};
-use crate::shape::node_name;
+use crate::shape::{Subject, node_name};
 use crate::strike::seconds;
 
 /// How far the times of those who look and of those who end servers may lie apart.
@@ -14,10 +14,10 @@ const APART_MS: u64 = 1_000;
 /// Within one life and one window, what is counted never falls.
 pub(super) fn monotone(history: &History) -> Verdict {
     let mut verdict = Verdict::new("monotone");
-    let mut last: BTreeMap<(usize, u32, &str), u64> = BTreeMap::new();
+    let mut last: BTreeMap<(usize, u32, &Subject), u64> = BTreeMap::new();
     for look in &history.looks {
         verdict.judged = verdict.judged.saturating_add(1);
-        let key = (look.node, look.life, look.subject.identifier.as_str());
+        let key = (look.node, look.life, look.subject.as_ref());
         let before = last.insert(key, look.current).unwrap_or(0);
         if look.current < before {
             let (name, who) = (look.subject.name(), node_name(look.node));

@@ -1,7 +1,5 @@
 //! The databases give the replies of the model, whatever is sent and whatever befalls them.
 
-use std::cell::RefCell;
-
 use proptest::prelude::*;
 use sqlx::MySqlConnection;
 use tidegate_convergence::{
@@ -9,6 +7,7 @@ use tidegate_convergence::{
     RegionName, RegionNumber,
 };
 use tokio::runtime::Runtime;
+use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::histories;
@@ -121,7 +120,7 @@ struct World {
     stores: [Store; 2],
     /// Connections that begin rows and take their time. A file has none: it lets one write at a
     /// time, so that rows become visible in the order in which they were begun.
-    hands: RefCell<Vec<MySqlConnection>>,
+    hands: Mutex<Vec<MySqlConnection>>,
 }
 
 /// One history: the model, its clock, and what was begun.
@@ -147,7 +146,7 @@ impl World {
             }
             hands
         });
-        Self { runtime, place, stores, hands: RefCell::new(hands) }
+        Self { runtime, place, stores, hands: Mutex::new(hands) }
     }
 
     fn run(&self, steps: &[Step]) {
@@ -221,7 +220,7 @@ impl World {
     }
 
     async fn begin(&self, history: &mut History, hand: usize, batch: &Batch) {
-        let mut hands = self.hands.borrow_mut();
+        let mut hands = self.hands.lock().await;
         let Some(hand_of) = hands.get_mut(hand).filter(|_| history.begun[hand].is_none()) else {
             return;
         };
@@ -238,7 +237,7 @@ impl World {
     }
 
     async fn end(&self, history: &mut History, hand: usize, commits: bool) {
-        let mut hands = self.hands.borrow_mut();
+        let mut hands = self.hands.lock().await;
         let Some(hand_of) = hands.get_mut(hand) else { return };
         let how = if commits { "COMMIT" } else { "ROLLBACK" };
         sqlx::raw_sql(how).execute(hand_of).await.unwrap();

@@ -1,9 +1,9 @@
 //! Random histories that share one world: each failure is made small and names its seed.
 
 use std::fmt::Debug;
-use std::hash::{BuildHasher, Hasher, RandomState};
 
-use proptest::strategy::Strategy;
+use proptest::prelude::any;
+use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 /// Names the seed of the histories, to repeat them.
@@ -20,7 +20,8 @@ where
     S::Value: Debug,
 {
     let named = std::env::var(SEED).ok().map(|text| text.parse().expect("a number"));
-    let seed: u64 = named.unwrap_or_else(|| RandomState::new().build_hasher().finish());
+    let drawn = || any::<u64>().new_tree(&mut TestRunner::default()).unwrap().current();
+    let seed: u64 = named.unwrap_or_else(drawn);
     let config = Config {
         cases,
         failure_persistence: None,
