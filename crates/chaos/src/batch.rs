@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::chance::Chance;
-use crate::history::{Call, End, Item};
+use crate::history::{Answer, Call, End, Item};
 use crate::http::{Reply, Trouble};
 use crate::load::{Load, answer, body};
 use crate::options::Planted;
@@ -79,8 +79,12 @@ impl Load {
         let reply = door.post(MULTI_LIMIT, &Value::Array(text), None).await;
         let took_us = self.clock.now_us().saturating_sub(sent_us);
         let mut ends = read(&reply, items.len().saturating_sub(usize::from(left_out.is_some())));
-        if let (Some(at), Some(end)) = (left_out, ends.first().copied()) {
-            ends.insert(at, end);
+        if let (Some(at), Some((end, fits))) = (left_out, ends.first().copied()) {
+            let end = match end {
+                End::Answered(answer) => End::Answered(Answer { fast: false, ..answer }),
+                other => other,
+            };
+            ends.insert(at, (end, fits));
         }
         let (life, ended_ms) = (door.life, self.clock.now_ms());
         for ((subject, cost), (end, fits)) in items.into_iter().zip(ends) {

@@ -3,8 +3,9 @@
 //! One life of one process never admits more than the limit to a cell (INV-4). The processes of a
 //! region together: the limit and an eighth of it (docs/adr/0015), what was admitted without an
 //! answer of Redis on top, which the answers say; and never more than one limit for each life
-//! (INV-26), which is all that the rule `fast` promises. Regions together: the sum of that; and if nothing was wrong, 1.3 limits and what was
-//! sent in twice the time until they hear of each other (docs/globe.md).
+//! (INV-26), which is all that the rule `fast` promises. Regions together: the sum of that; and if
+//! nothing was wrong, 1.3 limits and what was sent in twice the time until they hear of each other
+//! (docs/globe.md).
 
 use std::collections::{BTreeMap, BTreeSet};
 
