@@ -1,12 +1,13 @@
 //! A batch counts as a whole, or not at all.
 //!
 //! The two of a pair are only ever spent together: what Redis holds of them in the end differs by
-//! no more than what may be forgotten of either, whether or not somebody heard the answer. And what
-//! is said of the items adds up to what is said of the batch.
+//! no more than what a process may have ended without telling of either, whether or not somebody
+//! heard the answer. What is lost later, is lost of both. And what is said of the items adds up to
+//! what is said of the batch.
 
 use std::collections::BTreeMap;
 
-use super::{Verdict, conservation::forgets};
+use super::{Verdict, conservation::is_untold};
 use crate::history::{Call, End, History};
 use crate::shape::{Class, node_name, region_name, region_of};
 
@@ -15,8 +16,8 @@ use crate::shape::{Class, node_name, region_name, region_of};
 struct Side {
     /// What Redis holds.
     sum: Option<u64>,
-    /// What a server may have admitted and forgotten.
-    forgotten: u64,
+    /// What a server may have admitted and not told before it ended.
+    untold: u64,
 }
 
 /// The sides of each pair, by region and name.
@@ -30,20 +31,20 @@ pub(crate) fn judge(history: &History) -> Verdict {
         let sums: Option<Vec<u64>> = sides.values().map(|side| side.sum).collect();
         // That a server says nothing is found elsewhere.
         let Some([one, other]) = sums.as_deref() else { continue };
-        let forgotten = sides.values().map(|side| side.forgotten).max().unwrap_or(0);
+        let untold = sides.values().map(|side| side.untold).max().unwrap_or(0);
         let apart = one.abs_diff(*other);
         verdict.judged = verdict.judged.saturating_add(1);
-        (most, allowed) = (most.max(apart), allowed.max(forgotten));
-        if apart > forgotten {
+        (most, allowed) = (most.max(apart), allowed.max(untold));
+        if apart > untold {
             let place = region_name(region);
             verdict.breaks(format!(
-                "pair {pair} in {place}: {one} and {other} recorded, at most {forgotten} forgotten"
+                "pair {pair} in {place}: {one} and {other} recorded, at most {untold} untold"
             ));
         }
     }
     verdict.said = format!(
         "{batches} batches, {denied} of them denied; two of a pair differ by {most} at most, \
-         {allowed} may be forgotten"
+         {allowed} may be untold"
     );
     verdict
 }
@@ -81,8 +82,8 @@ fn pairs(history: &History) -> Pairs {
         let side = sides.entry(call.subject.name()).or_default();
         // Whether or not anybody heard of it.
         let cost = call.admitted().saturating_add(call.unknown());
-        if cost > 0 && forgets(history, call) {
-            side.forgotten = side.forgotten.saturating_add(cost);
+        if cost > 0 && is_untold(history, call) {
+            side.untold = side.untold.saturating_add(cost);
         }
     }
     for seen in &history.seen {

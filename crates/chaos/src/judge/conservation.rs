@@ -69,7 +69,20 @@ fn accounts(history: &History) -> Accounts {
 
 /// Whether the documents allow that this admission is forgotten: its process has ended, and it
 /// either had no time to record it, or Redis lost what it had recorded.
-pub(super) fn forgets(history: &History, call: &Call) -> bool {
+fn forgets(history: &History, call: &Call) -> bool {
+    let Some(Life { ended: Some((end_ms, _)), .. }) = history.life(call.node, call.life) else {
+        return false;
+    };
+    // What a loss takes is sent again by those who live a while longer.
+    let lost =
+        |one: &Struck| one.fault.kind.loses() && one.to_ms.saturating_add(AFTER_MS) >= *end_ms;
+    let region = region_of(call.node);
+    history.faults.iter().filter(|one| one.concerns(region)).any(lost) || is_untold(history, call)
+}
+
+/// Whether a process may have ended before it had told Redis of this admission, or told it again
+/// after a loss: it may have told only a part of what it admitted.
+pub(super) fn is_untold(history: &History, call: &Call) -> bool {
     let Some(Life { ended: Some((end_ms, killed)), gone_ms, .. }) =
         history.life(call.node, call.life).copied()
     else {
@@ -77,10 +90,8 @@ pub(super) fn forgets(history: &History, call: &Call) -> bool {
     };
     let region = region_of(call.node);
     let gone_ms = gone_ms.unwrap_or(end_ms);
-    // What a loss takes is sent again by those who live a while longer.
-    let lost =
-        |one: &Struck| one.fault.kind.loses() && one.to_ms.saturating_add(AFTER_MS) >= end_ms;
-    if history.faults.iter().filter(|one| one.concerns(region)).any(lost) {
+    // What is lost when it is gone, is lost as a whole.
+    if history.faults(region, (end_ms, gone_ms), AFTER_MS).any(|one| one.fault.kind.loses()) {
         return true;
     }
     // Killed: what it had not sent. Asked to end: what it could not send until it had to.

@@ -327,6 +327,10 @@ fn a_batch_that_counts_by_half_is_found_though_nobody_heard_of_it() {
     assert_eq!(finders(&half), Vec::<&str>::new(), "killed before it could tell the rest");
     half.lives[0].ended = Some((20_000, true));
     assert_eq!(finders(&half), ["atomic"], "it had fifteen seconds");
+    half.faults.push(fault(Kind::Flush, 0, (30_000, 30_001)));
+    assert_eq!(finders(&half), ["atomic"], "what Redis loses later, it loses of both");
+    half.faults.push(fault(Kind::Flush, 0, (19_000, 19_001)));
+    assert_eq!(finders(&half), Vec::<&str>::new(), "it was telling everything again");
 }
 
 #[test]
