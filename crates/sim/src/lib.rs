@@ -13,6 +13,7 @@
 //! 4. `asking`, `grants`: what is claimed until the region grants it.
 //! 5. `abroad`: what a process says to other regions and hears of them.
 //! 6. `oracles`, `audit`: the comparison, after every event and at the end.
+//! 7. [`Fleet`]: the same processes without oracles, for calls that somebody else brings.
 
 mod abroad;
 mod arrive;
@@ -25,6 +26,7 @@ mod decide;
 mod drive;
 mod fault;
 mod faults;
+mod fleet;
 mod ghost;
 mod grants;
 mod judge;
@@ -46,8 +48,8 @@ mod wait;
 mod world;
 
 pub use chance::Chance;
-pub use fault::{Fault, Faults};
-pub use options::{Kind, Options, Traffic};
+pub use fleet::{Fleet, FleetCheck, FleetOptions, FleetWork, Settled, Trouble, TroubleKind};
+pub use options::{Fault, Faults, Kind, Options, Traffic};
 pub use overshoot::{overshoot, overshoot_grid};
 pub use promises::{Block, Picture, Promises, promises};
 pub use report::{Report, Violation};
