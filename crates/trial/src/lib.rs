@@ -1,8 +1,9 @@
 //! A limit tried on traffic that was, before anybody is denied by it: `tidegate simulate`.
 //!
-//! 1. [`Check`], [`Call`], [`Verdict`]: what a trace and a policy make of each other.
-//! 2. [`Decide`]: who decides. One process, or a fleet with its stores.
-//! 3. [`Findings`]: what came of it, as it is written to JSON.
+//! 1. [`Record`], [`Fields`], [`Source`]: the trace, request by request.
+//! 2. [`Check`], [`Call`], [`Verdict`]: what a trace and a policy make of each other.
+//! 3. [`Decide`]: who decides. One process, or a fleet with its stores.
+//! 4. [`Findings`]: what came of it, as it is written to JSON.
 
 mod call;
 mod findings;
@@ -12,3 +13,7 @@ pub use findings::{
     Affected, Changed, Comparison, CurvePoint, Facts, Findings, Fullness, LimitFindings, Malformed,
     PolicyFindings, Slice, Suggestion, TopologyFacts, Totals, TraceFacts, Waits,
 };
+
+mod trace;
+
+pub use trace::{Fields, Record, Source, TraceError};
