@@ -1,0 +1,118 @@
+//! A fleet decides: the production code of every process, their stores and a network, all
+//! simulated in one thread.
+//!
+//! Every answer is the fleet's own: calls wait for stores, processes do not know at once what
+//! others admitted, and what is away is away. The same trace, topology and seed give the same
+//! answers.
+
+use tidegate_limiter::Part;
+use tidegate_sim::{FleetCheck, Settled};
+
+use crate::call::{Call, Check, Decide, StoreWork, Verdict};
+use crate::topology::{Entry, Topology};
+
+/// Decides with the fleet of a topology.
+///
+/// ```
+/// use tidegate_trial::{Call, Check, Decide, Fleet, Topology};
+///
+/// let mut fleet = Fleet::new(Topology::default());
+/// let (mut verdicts, limit, identifier, name) = (Vec::new(), 0, 0, "203.0.113.7");
+/// let (namespace, window_ms, allowed, cost) = ("per-ip", 60_000, 2, 1);
+/// let checks = [Check { limit, namespace, identifier, name, window_ms, allowed, cost }];
+/// for number in 0..4 {
+///     let (at_unix_ms, origin) = (1_700_000_040_000 + 100 * number, None);
+///     fleet.offer(&Call { number, at_unix_ms, origin, checks: &checks }, &mut verdicts);
+/// }
+/// fleet.finish(&mut verdicts);
+/// assert_eq!(verdicts.iter().filter(|verdict| verdict.admitted).count(), 2);
+/// assert!(fleet.store_work().is_some_and(|work| work.region_calls > 0));
+/// ```
+#[derive(Debug)]
+pub struct Fleet {
+    topology: Topology,
+    /// Started by the first call: faults are told from there.
+    fleet: Option<tidegate_sim::Fleet>,
+    settled: Vec<Settled>,
+}
+
+impl Fleet {
+    /// A fleet that starts with the first call. The [type](Self) has an example.
+    #[must_use]
+    pub const fn new(topology: Topology) -> Self {
+        Self { topology, fleet: None, settled: Vec::new() }
+    }
+
+    fn region(&self, call: &Call<'_>) -> Option<usize> {
+        let origin = call.origin.filter(|_| self.topology.entry == Entry::Origin)?;
+        usize::try_from(origin % (self.topology.regions as u64).max(1)).ok()
+    }
+
+    fn collect(&mut self, verdicts: &mut Vec<Verdict>) {
+        if let Some(fleet) = &mut self.fleet {
+            fleet.take_settled(&mut self.settled);
+        }
+        verdicts.extend(self.settled.drain(..).map(|settled| {
+            let Settled { number, admitted, full, waited_us, degraded } = settled;
+            Verdict { call: number, admitted, full, waited_us, degraded }
+        }));
+    }
+}
+
+impl Decide for Fleet {
+    fn offer(&mut self, call: &Call<'_>, verdicts: &mut Vec<Verdict>) {
+        let (region, topology) = (self.region(call), &self.topology);
+        let begin = || tidegate_sim::Fleet::new(topology.options(call.at_unix_ms));
+        let fleet = self.fleet.get_or_insert_with(begin);
+        let came = (call.at_unix_ms, region);
+        // Names that are too long for a server have to be told apart all the same.
+        let long: Vec<String> = call.checks.iter().filter_map(long_name).collect();
+        let mut long = long.iter().map(String::as_str);
+        let taken = match call.checks {
+            [one] => fleet.call(call.number, came, &[check(one, &mut long)]),
+            all => {
+                let checks: Vec<_> = all.iter().map(|one| check(one, &mut long)).collect();
+                fleet.call(call.number, came, &checks)
+            }
+        };
+        if taken.is_err() {
+            // No server takes it: whoever sends it is told so, and nothing is spent.
+            let full = call.checks.iter().take(64).fold(0, |full, _| full << 1 | 1);
+            let (call, admitted, waited_us, degraded) = (call.number, false, 0, false);
+            verdicts.push(Verdict { call, admitted, full, waited_us, degraded });
+        }
+        self.collect(verdicts);
+    }
+
+    fn finish(&mut self, verdicts: &mut Vec<Verdict>) {
+        if let Some(fleet) = &mut self.fleet {
+            fleet.finish();
+        }
+        self.collect(verdicts);
+    }
+
+    fn store_work(&self) -> Option<StoreWork> {
+        let work = self.fleet.as_ref()?.work();
+        Some(StoreWork {
+            region_calls: work.region_calls,
+            region_operations: work.region_operations,
+            rows_written: work.rows_written,
+            rows_read: work.rows_read,
+            statements: work.statements,
+        })
+    }
+}
+
+/// A name for an identifier whose own is none for a server.
+fn long_name(check: &Check<'_>) -> Option<String> {
+    Part::new(check.name).is_err().then(|| format!("#{}", check.identifier))
+}
+
+fn check<'a>(check: &Check<'a>, long: &mut impl Iterator<Item = &'a str>) -> FleetCheck<'a> {
+    let Check { namespace, name, window_ms, allowed, cost, .. } = *check;
+    let name = if Part::new(name).is_ok() { name } else { long.next().unwrap_or(name) };
+    FleetCheck { namespace, name, window_ms, limit: allowed, cost }
+}
+
+#[cfg(test)]
+mod tests;
