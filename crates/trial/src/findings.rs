@@ -152,6 +152,8 @@ pub struct LimitFindings {
     pub identifiers: u64,
     /// Identifiers denied at least once.
     pub affected: u64,
+    /// Requests that it is for and that lack the field that says whom to limit.
+    pub missing: u64,
     /// How many identifiers were denied how often: at 0, 1, 2-9, 10-99, 100-999, 1,000 and more.
     pub denied_histogram: [u64; 6],
     /// How full the fullest span of a window's length was, over identifiers, against what they

@@ -1,9 +1,13 @@
 //! A limit tried on traffic that was, before anybody is denied by it: `tidegate simulate`.
 //!
-//! 1. [`Record`], [`Fields`], [`Source`]: the trace, request by request; [`Generated`]: made up.
-//! 2. [`Check`], [`Call`], [`Verdict`]: what a trace and a policy make of each other.
-//! 3. [`Decide`]: who decides. One process, or a [`Fleet`] with its stores: see [`Topology`].
-//! 4. [`Findings`]: what came of it, as it is written to JSON.
+//! 1. [`Record`], [`Fields`], [`Source`]: the trace, request by request. [`Logs`] reads it.
+//! 2. [`Policy`]: the limits that are tried.
+//! 3. [`Check`], [`Call`], [`Verdict`]: what a trace and a policy make of each other.
+//! 4. [`Decide`]: who decides. [`OneProcess`], or a fleet with its stores.
+//! 5. [`Trial`]: all of it, with a log of all admissions as the referee.
+//! 6. [`Findings`]: what came of it, as it is written to JSON.
+//!
+//! It opens no files and reads no clock: who calls it does.
 
 mod call;
 mod findings;
@@ -14,14 +18,15 @@ pub use findings::{
     PolicyFindings, Slice, Suggestion, TopologyFacts, Totals, TraceFacts, Waits,
 };
 
+mod compare;
+mod policy;
+mod run;
+mod suggest;
 mod trace;
 
-pub use trace::{Fields, Record, Source, TraceError};
-
-mod fleet;
-mod generate;
-mod topology;
-
-pub use fleet::Fleet;
-pub use generate::{GenerateOptions, Generated, LogFormat, Traffic, write_log};
-pub use topology::{Entry, Publish, Topology, TopologyError};
+pub use policy::{
+    By, Cost, LIMITS_MAX, Limit, Override, Overrides, Policy, PolicyError, duration_ms,
+};
+pub use run::{OneProcess, Plan, Trial};
+pub use suggest::SuggestOptions;
+pub use trace::{Fields, Format, Input, Logs, ReadOptions, Record, Source, TraceError};

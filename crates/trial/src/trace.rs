@@ -4,14 +4,35 @@
 //! counted and shown, not fatal. Refuses: a trace in which nothing at all can be read, or that
 //! lacks what a limit needs. Fails with an [error](TraceError) that shows a line and what was
 //! expected instead.
+//!
+//! In the order of a line's life: `lines` (bytes to lines, unpacked), `detect` (which format),
+//! `common`, `json` and `csv` (a line to a [`Record`], `time` for its time and `names` for what
+//! others call a field), `reader` (all of it), `ordered` (by time).
 
+mod common;
+mod csv;
+mod detect;
+mod json;
+mod lines;
+mod names;
+mod ordered;
+mod reader;
 mod record;
+#[cfg(test)]
+mod tests;
+mod time;
 
+pub use detect::{Format, ReadOptions};
+pub use lines::Input;
+pub use ordered::Logs;
 pub use record::{Fields, Record};
 
 use crate::findings::TraceFacts;
 
-/// Where requests come from: a log that is read, or a generator.
+/// How much of a line is shown: the width of a wide terminal.
+const SHOWN_CHARS: usize = 160;
+
+/// Where requests come from: a log that is read, or a generator. [`Logs`] has an example.
 pub trait Source {
     /// Puts the next request into `record`, or answers `false` at the end. Times never fall.
     ///
@@ -39,3 +60,19 @@ impl std::fmt::Display for TraceError {
 }
 
 impl std::error::Error for TraceError {}
+
+/// The beginning of a line, with what a terminal would obey written out.
+pub(crate) fn shown(line: &str) -> String {
+    let mut text = String::new();
+    for char in line.chars().take(SHOWN_CHARS) {
+        if char.is_control() {
+            text.extend(char.escape_unicode());
+        } else {
+            text.push(char);
+        }
+    }
+    if line.chars().nth(SHOWN_CHARS).is_some() {
+        text.push('…');
+    }
+    text
+}

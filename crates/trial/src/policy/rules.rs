@@ -1,0 +1,199 @@
+//! What a policy makes of a request: which limits apply, to whom, at what cost.
+
+use regex::{CaptureLocations, Regex};
+use tidegate_limiter::{COST_MAX, PART_CHARS_MAX};
+
+use super::{Cost, Limit, Policy};
+use crate::trace::{Fields, Record};
+
+/// Between the values of several fields.
+const SEPARATOR: char = '|';
+
+/// A limit that applies to a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    /// Which limit.
+    pub(crate) limit: usize,
+    /// What the call costs.
+    pub(crate) cost: u64,
+    name: Name,
+}
+
+/// Where an identifier stands.
+#[derive(Clone, Copy, Debug)]
+enum Name {
+    /// In the value of a field.
+    Field { field: usize, start: usize, end: usize },
+    /// Among those that were put together.
+    Joined { start: usize, end: usize },
+}
+
+/// The limits of a policy, with the numbers of their fields.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    rules: Vec<Rule>,
+    found: Vec<Found>,
+    joined: String,
+}
+
+#[derive(Debug)]
+struct Rule {
+    by: Vec<usize>,
+    capture: Option<(Regex, CaptureLocations)>,
+    cost: Result<u64, usize>,
+    when: Vec<(usize, Regex)>,
+    /// Requests that the limit is for.
+    concerned: u64,
+    /// Of them, those without the field that says who it is.
+    missing: u64,
+}
+
+impl Rules {
+    /// Asks for the fields that the policy needs.
+    pub(crate) fn new(policy: &Policy, fields: &mut Fields) -> Self {
+        let rules = policy.limits.iter().map(|limit| Rule::new(limit, fields)).collect();
+        Self { rules, found: Vec::new(), joined: String::new() }
+    }
+
+    /// Looks which limits apply to a request.
+    pub(crate) fn look(&mut self, record: &Record) {
+        self.found.clear();
+        self.joined.clear();
+        for (limit, rule) in self.rules.iter_mut().enumerate() {
+            if !rule.concerns(record) {
+                continue;
+            }
+            rule.concerned = rule.concerned.saturating_add(1);
+            match rule.name(record, &mut self.joined) {
+                Ok(Some(name)) => {
+                    self.found.push(Found { limit, cost: rule.cost(record), name });
+                }
+                Ok(None) => {}
+                Err(Missing) => rule.missing = rule.missing.saturating_add(1),
+            }
+        }
+    }
+
+    /// Those that apply to the request that was looked at, in their order.
+    pub(crate) fn found(&self) -> &[Found] {
+        &self.found
+    }
+
+    /// Who is limited. Only until the next request is looked at.
+    #[inline]
+    pub(crate) fn name<'a>(&'a self, record: &'a Record, found: &Found) -> &'a str {
+        let name = match found.name {
+            Name::Field { field, start, end } => {
+                record.get(field).and_then(|value| value.get(start..end))
+            }
+            Name::Joined { start, end } => self.joined.get(start..end),
+        };
+        name.unwrap_or_default()
+    }
+
+    /// Requests without the field that a limit needs.
+    pub(crate) fn missing(&self, limit: usize) -> u64 {
+        self.rules.get(limit).map_or(0, |rule| rule.missing)
+    }
+
+    /// The first limit of which no request had the field that it needs.
+    pub(crate) fn never_found(&self) -> Option<usize> {
+        self.rules.iter().position(|rule| rule.concerned > 0 && rule.missing == rule.concerned)
+    }
+}
+
+/// A request without the field that says who it is.
+struct Missing;
+
+impl Rule {
+    fn new(limit: &Limit, fields: &mut Fields) -> Self {
+        let by = limit.by.fields.iter().map(|field| fields.want(field)).collect();
+        let capture = limit.by.capture.as_ref();
+        let capture = capture.map(|regex| (regex.clone(), regex.capture_locations()));
+        let cost = match &limit.cost {
+            Cost::Fixed(cost) => Ok(*cost),
+            Cost::Field(field) => Err(fields.want(field)),
+        };
+        let when = limit.when.iter().map(|(field, regex)| (fields.want(field), regex.clone()));
+        Self { by, capture, cost, when: when.collect(), concerned: 0, missing: 0 }
+    }
+
+    fn concerns(&self, record: &Record) -> bool {
+        self.when.iter().all(|(field, regex)| regex.is_match(record.get(*field).unwrap_or("")))
+    }
+
+    fn cost(&self, record: &Record) -> u64 {
+        let field = match self.cost {
+            Ok(cost) => return cost,
+            Err(field) => field,
+        };
+        let said = record.get(field).and_then(|cost| cost.parse().ok());
+        said.map_or(1, |cost: u64| cost.min(COST_MAX))
+    }
+
+    /// `None` if the expression does not match: the limit is not for this request.
+    fn name(&mut self, record: &Record, joined: &mut String) -> Result<Option<Name>, Missing> {
+        let Self { by, capture, .. } = self;
+        if let ([field], None) = (by.as_slice(), &capture) {
+            let end = cut(record.get(*field).ok_or(Missing)?);
+            return Ok(Some(Name::Field { field: *field, start: 0, end }));
+        }
+        let start = joined.len();
+        let Some((regex, groups)) = capture else {
+            for field in by {
+                join(joined, start, record.get(*field).ok_or(Missing)?);
+            }
+            return Ok(Some(ended(joined, start)));
+        };
+        let Some(field) = by.first().copied() else { return Err(Missing) };
+        let value = record.get(field).ok_or(Missing)?;
+        if regex.captures_read(groups, value).is_none() {
+            return Ok(None);
+        }
+        if groups.len() == 2 {
+            let group = groups.get(1).filter(|(start, end)| start < end);
+            return Ok(group.map(|(start, end)| {
+                let found = value.get(start..end).unwrap_or_default();
+                Name::Field { field, start, end: start.saturating_add(cut(found)) }
+            }));
+        }
+        for group in 1..groups.len() {
+            let found = groups.get(group).and_then(|(start, end)| value.get(start..end));
+            join(joined, start, found.unwrap_or_default());
+        }
+        Ok(Some(ended(joined, start)))
+    }
+}
+
+/// How much of an identifier counts: as much as a server accepts.
+#[inline]
+fn cut(name: &str) -> usize {
+    if name.len() <= PART_CHARS_MAX {
+        return name.len();
+    }
+    name.char_indices().nth(PART_CHARS_MAX).map_or(name.len(), |(at, _)| at)
+}
+
+/// Adds a value to what begins at `start`. A separator in it is marked, so that different values
+/// never become the same.
+fn join(joined: &mut String, start: usize, value: &str) {
+    if joined.len() > start {
+        joined.push(SEPARATOR);
+    }
+    if memchr::memchr2(b'|', b'\\', value.as_bytes()).is_none() {
+        joined.push_str(value);
+        return;
+    }
+    for char in value.chars() {
+        if char == SEPARATOR || char == '\\' {
+            joined.push('\\');
+        }
+        joined.push(char);
+    }
+}
+
+fn ended(joined: &mut String, start: usize) -> Name {
+    let end = start.saturating_add(cut(joined.get(start..).unwrap_or_default()));
+    joined.truncate(end);
+    Name::Joined { start, end }
+}

@@ -1,0 +1,177 @@
+//! The referee: a log of all admissions of the last window's length, for every identifier.
+//!
+//! Admissions of one millisecond are one entry. Entries of all identifiers lie in one list of nodes
+//! that are used again, 16 bytes each; before the list grows, those that have left their windows are
+//! taken out everywhere, so that it holds little more than what is really in the windows.
+
+/// No node.
+const NONE: u32 = u32::MAX;
+/// Nodes of the first list.
+const NODES_MIN: usize = 1_024;
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    at_ms: u64,
+    cost: u32,
+    next: u32,
+}
+
+/// The entries of one identifier: where they begin and end, and what they cost together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    head: u32,
+    tail: u32,
+    pub(crate) sum: u64,
+}
+
+impl Default for Span {
+    fn default() -> Self {
+        Self { head: NONE, tail: NONE, sum: 0 }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Log {
+    nodes: Vec<Node>,
+    free: u32,
+    free_count: usize,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { nodes: Vec::new(), free: NONE, free_count: 0 }
+    }
+}
+
+impl Log {
+    /// Takes out what has left the window.
+    #[inline]
+    pub(crate) fn expire(&mut self, span: &mut Span, window_ms: u64, now_ms: u64) {
+        while let Some(node) = self.nodes.get(span.head as usize).copied() {
+            if node.at_ms.saturating_add(window_ms) > now_ms {
+                return;
+            }
+            span.sum = span.sum.saturating_sub(node.cost.into());
+            let at = std::mem::replace(&mut span.head, node.next);
+            if span.head == NONE {
+                span.tail = NONE;
+            }
+            if let Some(node) = self.nodes.get_mut(at as usize) {
+                node.next = std::mem::replace(&mut self.free, at);
+            }
+            self.free_count = self.free_count.saturating_add(1);
+        }
+    }
+
+    /// Adds an admission. Times do not fall.
+    #[inline]
+    pub(crate) fn push(&mut self, span: &mut Span, now_ms: u64, cost: u64) {
+        span.sum = span.sum.saturating_add(cost);
+        let mut left = cost;
+        // A cost is at most 2^40: 256 nodes.
+        while left > 0 {
+            let mut part = u32::try_from(left).unwrap_or(u32::MAX);
+            if let Some(tail) = self.nodes.get_mut(span.tail as usize)
+                && tail.at_ms == now_ms
+                && tail.cost < u32::MAX
+            {
+                part = part.min(u32::MAX - tail.cost);
+                tail.cost = tail.cost.saturating_add(part);
+            } else {
+                self.append(span, now_ms, part);
+            }
+            left = left.saturating_sub(part.into());
+        }
+    }
+
+    fn append(&mut self, span: &mut Span, at_ms: u64, cost: u32) {
+        let node = Node { at_ms, cost, next: NONE };
+        let at = if let Some(free) = self.nodes.get_mut(self.free as usize) {
+            let at = std::mem::replace(&mut self.free, free.next);
+            *free = node;
+            self.free_count = self.free_count.saturating_sub(1);
+            at
+        } else {
+            self.nodes.push(node);
+            u32::try_from(self.nodes.len().saturating_sub(1)).unwrap_or(NONE)
+        };
+        match self.nodes.get_mut(span.tail as usize) {
+            Some(tail) => tail.next = at,
+            None => span.head = at,
+        }
+        span.tail = at;
+    }
+
+    /// Whether the list would have to grow: what has expired should be taken out before.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.free == NONE && self.nodes.len() == self.nodes.capacity()
+    }
+
+    /// After that: grows if little became free.
+    pub(crate) fn make_room(&mut self) {
+        if self.free_count < self.nodes.len() / 4 {
+            self.nodes.reserve(self.nodes.len().max(NODES_MIN));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_holds_what_a_plain_list_holds(
+            steps in prop::collection::vec((0..3_usize, 0..40_u64, 1..6_u64), 1..300),
+            window in 1..100_u64,
+        ) {
+            let mut log = Log::default();
+            let mut spans = [Span::default(); 3];
+            let mut plain: [VecDeque<(u64, u64)>; 3] = Default::default();
+            let mut now = 0;
+            for (who, step, cost) in steps {
+                now += step / 4;
+                if log.is_full() {
+                    for span in &mut spans {
+                        log.expire(span, window, now);
+                    }
+                    log.make_room();
+                }
+                let (span, plain) = (&mut spans[who], &mut plain[who]);
+                log.expire(span, window, now);
+                plain.retain(|(at, _)| at + window > now);
+                prop_assert_eq!(span.sum, plain.iter().map(|(_, cost)| cost).sum::<u64>());
+                log.push(span, now, cost);
+                plain.push_back((now, cost));
+            }
+        }
+    }
+
+    #[test]
+    fn large_costs_are_kept_whole() {
+        let (mut log, mut span) = (Log::default(), Span::default());
+        for now_ms in [0, 0, 5] {
+            log.push(&mut span, now_ms, 1 << 40);
+        }
+        assert_eq!(span.sum, 3 << 40);
+        log.expire(&mut span, 5, 5);
+        assert_eq!(span.sum, 1 << 40);
+        log.expire(&mut span, 5, 10);
+        assert_eq!(span.sum, 0);
+    }
+
+    #[test]
+    fn nodes_are_used_again() {
+        let (mut log, mut span) = (Log::default(), Span::default());
+        for now_ms in 0..100_000 {
+            log.expire(&mut span, 10, now_ms);
+            log.push(&mut span, now_ms, 1);
+        }
+        assert!(log.nodes.len() <= 11, "{}", log.nodes.len());
+    }
+}

@@ -1,0 +1,170 @@
+//! All of a trial: policies side by side, and suggestions.
+
+use super::{Run, hash_of};
+use crate::call::Decide;
+use crate::compare::{Pairing, compare};
+use crate::findings::{Findings, TopologyFacts};
+use crate::policy::{Limit, Policy};
+use crate::suggest::{SuggestOptions, Suggester};
+use crate::trace::{Fields, Record, Source, TraceError};
+
+/// The version of the document.
+const VERSION: u32 = 1;
+/// Requests after which a limit that found its field nowhere gives up.
+const HOPELESS_REQUESTS: u64 = 1_000;
+/// Requests between two words about progress.
+const PROGRESS_REQUESTS: u64 = 4_096;
+
+/// What is to be tried.
+pub struct Plan {
+    /// At most two policies, the current one first, and who decides for each. Each may be left out
+    /// with `suggest`.
+    pub policies: Vec<(Policy, Box<dyn Decide>)>,
+    /// Whether limits are suggested, and for what.
+    pub suggest: Option<SuggestOptions>,
+    /// Where it is decided, in words.
+    pub topology: TopologyFacts,
+    /// How many identifiers are named in each list.
+    pub top: usize,
+}
+
+impl std::fmt::Debug for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Plan").field("top", &self.top).finish_non_exhaustive()
+    }
+}
+
+/// A trial that can begin.
+///
+/// ```
+/// use tidegate_trial::{
+///     By, Fields, Input, Logs, OneProcess, Plan, Policy, ReadOptions, TopologyFacts, Trial,
+/// };
+///
+/// let log = "time,ip\n1700000000,a\n1700000001,a\n1700000002,b\n";
+/// let policy = Policy::one(By::field("ip"), 1, 60_000)?;
+/// let plan = Plan {
+///     policies: vec![(policy, Box::new(OneProcess::default()))],
+///     suggest: None,
+///     topology: TopologyFacts::default(),
+///     top: 20,
+/// };
+/// let mut fields = Fields::default();
+/// let trial = Trial::new(plan, &mut fields);
+/// let input = Input { name: "log".to_owned(), read: Box::new(log.as_bytes()) };
+/// let mut logs = Logs::new(vec![input], &ReadOptions::default(), fields)?;
+/// let findings = trial.run(&mut logs, &mut |_| {})?;
+/// assert_eq!(findings.policies[0].totals.denied, 1);
+/// assert_eq!(findings.policies[0].most_affected[0].identifier, "a");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Trial {
+    runs: Vec<Run>,
+    pairing: Pairing,
+    suggester: Option<Suggester>,
+    topology: TopologyFacts,
+    top: usize,
+    /// The field that says where a call came from.
+    origin: usize,
+}
+
+impl std::fmt::Debug for Trial {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Trial").field("top", &self.top).finish_non_exhaustive()
+    }
+}
+
+impl Trial {
+    /// Asks for the fields that the plan needs. The [type](Self) has an example.
+    #[must_use]
+    pub fn new(plan: Plan, fields: &mut Fields) -> Self {
+        let Plan { policies, suggest, topology, top } = plan;
+        let compared = policies.len() > 1;
+        let suggester = suggest.map(|options| Suggester::new(options, fields));
+        let runs = policies.into_iter();
+        let runs = runs.map(|(policy, decide)| Run::new(policy, decide, fields, compared));
+        let runs = runs.collect();
+        let origin = fields.want_if_there("ip");
+        Self { runs, pairing: Pairing::default(), suggester, topology, top, origin }
+    }
+
+    /// Takes the trace through it. `progress` is told now and then how many requests were decided.
+    /// The [type](Self) has an example.
+    ///
+    /// # Errors
+    /// If the trace cannot be read, or lacks a field that a limit needs.
+    pub fn run(
+        mut self,
+        source: &mut dyn Source,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Findings, TraceError> {
+        let mut record = Record::default();
+        let mut number = 0_u64;
+        while source.next(&mut record)? {
+            let origin = record.origin().or_else(|| record.get(self.origin).map(hash_of));
+            for run in &mut self.runs {
+                run.offer(&record, number, origin);
+            }
+            self.pairing.pair(&mut self.runs);
+            if let Some(suggester) = &mut self.suggester {
+                suggester.offer(&record);
+            }
+            number = number.saturating_add(1);
+            if number == HOPELESS_REQUESTS {
+                self.check_fields(source)?;
+            }
+            if number.is_multiple_of(PROGRESS_REQUESTS) {
+                progress(number);
+            }
+        }
+        self.check_fields(source)?;
+        for run in &mut self.runs {
+            run.finish();
+        }
+        self.pairing.pair(&mut self.runs);
+        Ok(self.findings(source))
+    }
+
+    /// Fails if a limit found its field nowhere.
+    fn check_fields(&self, source: &dyn Source) -> Result<(), TraceError> {
+        let runs = self.runs.iter().map(|run| (&run.rules, run.policy()));
+        let suggester = self.suggester.iter().map(|it| (&it.rules, it.policy()));
+        for (rules, policy) in runs.chain(suggester) {
+            let limit = rules.never_found().and_then(|at| policy.limits.get(at));
+            if let Some(limit) = limit {
+                return Err(never_found(limit, source));
+            }
+        }
+        Ok(())
+    }
+
+    fn findings(self, source: &dyn Source) -> Findings {
+        let policies = self.runs.iter().map(|run| run.findings(self.top)).collect();
+        let comparison = match self.runs.as_slice() {
+            [current, candidate] => Some(compare(current, candidate, &self.pairing, self.top)),
+            _ => None,
+        };
+        Findings {
+            version: VERSION,
+            trace: source.facts(),
+            topology: self.topology,
+            policies,
+            comparison,
+            suggestions: self.suggester.map(|it| it.suggestions()).unwrap_or_default(),
+        }
+    }
+}
+
+fn never_found(limit: &Limit, source: &dyn Source) -> TraceError {
+    let Limit { name, by, .. } = limit;
+    let fields: Vec<String> = by.fields.iter().map(|field| format!("`{field}`")).collect();
+    let facts = source.facts();
+    let sample = source.sample().map(|line| format!("; a line of it is\n  {line}"));
+    TraceError(format!(
+        "the limit `{name}` needs {}, and none of the requests of {} has it{}\nName a field of the \
+         trace in `by`; in JSON a dot leads into objects (request.user.id).",
+        fields.join(" and "),
+        facts.source,
+        sample.unwrap_or_default()
+    ))
+}

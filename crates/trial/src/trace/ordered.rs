@@ -1,0 +1,160 @@
+//! A log in the order of time: logs are written when requests end.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::detect::ReadOptions;
+use super::lines::Input;
+use super::reader::Reader;
+use super::{Fields, Record, Source, TraceError};
+use crate::findings::TraceFacts;
+
+/// Most requests that are held back to be put in order: some 10 MiB of them.
+const HELD_MAX: usize = 1 << 16;
+
+/// Reads logs as requests, in the order of time.
+///
+/// A request is held back until one has come that is later by more than the allowed time; one that
+/// comes after a later one was given out counts as
+/// [out of order](crate::TraceFacts::out_of_order) and gets its time.
+///
+/// ```
+/// use tidegate_trial::{Fields, Input, Logs, ReadOptions, Record, Source};
+///
+/// let text = "{\"time\":1700000001,\"ip\":\"a\"}\n{\"time\":1700000000,\"ip\":\"b\"}\nnoise\n";
+/// let read = Box::new(text.as_bytes());
+/// let mut fields = Fields::default();
+/// let ip = fields.want("ip");
+/// let options = ReadOptions { reorder_ms: 2_000, ..ReadOptions::default() };
+/// let input = Input { name: "log".to_owned(), read };
+/// let mut logs = Logs::new(vec![input], &options, fields)?;
+/// let mut record = Record::default();
+/// let mut all = Vec::new();
+/// while logs.next(&mut record)? {
+///     all.extend(record.get(ip).map(str::to_owned));
+/// }
+/// assert_eq!(all, ["b", "a"]);
+/// assert_eq!((logs.facts().requests, logs.facts().malformed), (2, 1));
+/// # Ok::<(), tidegate_trial::TraceError>(())
+/// ```
+pub struct Logs {
+    reader: Reader,
+    reorder_ms: u64,
+    /// By time, then as they came: where in `held` they are.
+    order: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    held: Vec<Record>,
+    free: Vec<usize>,
+    came: u64,
+    /// The latest time that was read.
+    latest_ms: u64,
+    /// The time of the last one that was given out.
+    given_ms: u64,
+    ended: bool,
+}
+
+impl std::fmt::Debug for Logs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Logs").field("came", &self.came).finish_non_exhaustive()
+    }
+}
+
+impl Logs {
+    /// Looks at the first lines. The [type](Self) has an example.
+    ///
+    /// # Errors
+    /// If they are in no format that is known, or lack a field that is needed.
+    pub fn new(
+        inputs: Vec<Input>,
+        options: &ReadOptions,
+        fields: Fields,
+    ) -> Result<Self, TraceError> {
+        let reader = Reader::new(inputs, options, fields)?;
+        Ok(Self {
+            reader,
+            reorder_ms: options.reorder_ms,
+            order: BinaryHeap::new(),
+            held: Vec::new(),
+            free: Vec::new(),
+            came: 0,
+            latest_ms: 0,
+            given_ms: 0,
+            ended: false,
+        })
+    }
+
+    /// Whether the first of those that are held back can go.
+    fn is_due(&self) -> bool {
+        let late = |at: u64| at.saturating_add(self.reorder_ms) < self.latest_ms;
+        let due = |Reverse((at, ..)): &Reverse<(u64, u64, usize)>| {
+            self.ended || self.order.len() >= HELD_MAX || late(*at)
+        };
+        self.order.peek().is_some_and(due)
+    }
+
+    fn give(&mut self, record: &mut Record) -> bool {
+        let Some(Reverse((_, _, at))) = self.order.pop() else { return false };
+        if let Some(held) = self.held.get_mut(at) {
+            std::mem::swap(held, record);
+        }
+        self.free.push(at);
+        self.clamp(record);
+        true
+    }
+
+    /// Times never fall.
+    fn clamp(&mut self, record: &mut Record) {
+        let facts = &mut self.reader.facts;
+        if record.at_unix_ms() < self.given_ms {
+            facts.out_of_order = facts.out_of_order.saturating_add(1);
+            record.set_at_unix_ms(self.given_ms);
+        }
+        if facts.first_unix_ms == 0 {
+            facts.first_unix_ms = record.at_unix_ms();
+        }
+        self.given_ms = record.at_unix_ms();
+        facts.last_unix_ms = self.given_ms;
+    }
+}
+
+impl Source for Logs {
+    fn next(&mut self, record: &mut Record) -> Result<bool, TraceError> {
+        if self.reorder_ms == 0 {
+            let more = self.reader.next(record)?;
+            if more {
+                self.clamp(record);
+            }
+            return Ok(more);
+        }
+        while !self.is_due() {
+            if self.ended {
+                return Ok(false);
+            }
+            if !self.reader.next(record)? {
+                self.ended = true;
+                continue;
+            }
+            self.latest_ms = self.latest_ms.max(record.at_unix_ms());
+            let at = match self.free.pop() {
+                Some(at) => at,
+                None => {
+                    self.held.push(Record::default());
+                    self.held.len().saturating_sub(1)
+                }
+            };
+            self.order.push(Reverse((record.at_unix_ms(), self.came, at)));
+            self.came = self.came.saturating_add(1);
+            if let Some(held) = self.held.get_mut(at) {
+                std::mem::swap(held, record);
+            }
+        }
+        Ok(self.give(record))
+    }
+
+    fn facts(&self) -> TraceFacts {
+        self.reader.facts.clone()
+    }
+
+    fn sample(&self) -> Option<&str> {
+        self.reader.sample()
+    }
+}

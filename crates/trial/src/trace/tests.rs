@@ -1,0 +1,123 @@
+//! Logs as they are found: mixed, broken, late.
+
+use super::*;
+
+fn logs(text: &str, wanted: &str, reorder_ms: u64) -> Result<Logs, TraceError> {
+    let options = ReadOptions { reorder_ms, ..ReadOptions::default() };
+    read(&[text], wanted, &options)
+}
+
+fn read(texts: &[&str], wanted: &str, options: &ReadOptions) -> Result<Logs, TraceError> {
+    let mut fields = Fields::default();
+    fields.want(wanted);
+    let inputs = texts.iter().enumerate().map(|(at, text)| Input {
+        name: format!("log {at}"),
+        read: Box::new(std::io::Cursor::new(text.as_bytes().to_vec())),
+    });
+    Logs::new(inputs.collect(), options, fields)
+}
+
+fn all(mut logs: Logs) -> (Vec<(u64, String)>, TraceFacts) {
+    let (mut record, mut found) = (Record::default(), Vec::new());
+    while logs.next(&mut record).unwrap() {
+        found.push((record.at_unix_ms(), record.get(0).unwrap_or("none").to_owned()));
+    }
+    (found, logs.facts())
+}
+
+fn json(at: u64, ip: &str) -> String {
+    format!("{{\"time\":{at},\"ip\":\"{ip}\"}}\n")
+}
+
+#[test]
+fn a_format_is_found_out() {
+    let clf = "1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] \"GET /a HTTP/1.1\" 200 1";
+    let combined = format!("{clf} \"-\" \"curl\"");
+    let csv = "time,ip\n1709164800,a\n";
+    let tabs = "ts\tip\n1709164800\ta\n";
+    for (text, format) in [
+        (clf, "common"),
+        (&combined, "combined"),
+        (&json(1, "a"), "json"),
+        (csv, "csv"),
+        (tabs, "csv"),
+    ] {
+        let (found, facts) = all(logs(text, "ip", 0).unwrap());
+        assert_eq!((found.len(), facts.format.as_str()), (1, format), "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_log_is_refused_with_a_line_of_it() {
+    for (text, wanted, expected) in [
+        ("", "ip", "is empty"),
+        ("\n\n", "ip", "is empty"),
+        ("hello\nworld\n", "ip", "it begins with\n  hello"),
+        ("a,b\n1,2\n", "ip", "--time-field"),
+        ("time,ip\n1709164800,a\n", "user", "no column `user`"),
+        ("1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] \"GET /a HTTP/1.1\" 200 1", "tenant", "only ip"),
+    ] {
+        let why = logs(text, wanted, 0).unwrap_err().0;
+        assert!(why.contains(expected), "{text}: {why}");
+    }
+    let options = ReadOptions { format: Some(Format::Json), ..ReadOptions::default() };
+    let mut logs = read(&[&"hello\n".repeat(2_000)], "ip", &options).unwrap();
+    let why = logs.next(&mut Record::default()).unwrap_err().0;
+    assert!(why.contains("first 1000 lines") && why.contains("\n  hello\n"), "{why}");
+}
+
+#[test]
+fn malformed_lines_are_counted_and_the_first_ones_shown_with_their_numbers() {
+    let mut text = json(1, "a") + "\n";
+    for _ in 0..15 {
+        text += "{\"time\":1\n";
+    }
+    text += &json(2, "b");
+    let (found, facts) = all(logs(&text, "ip", 0).unwrap());
+    assert_eq!(found.len(), 2);
+    assert_eq!((facts.lines, facts.requests, facts.malformed), (18, 2, 15));
+    let numbers: Vec<u64> = facts.malformed_first.iter().map(|it| it.line).collect();
+    assert_eq!(numbers, (3..13).collect::<Vec<_>>());
+    assert_eq!(facts.malformed_first[0].sample, "{\"time\":1");
+}
+
+#[test]
+fn late_lines_are_put_in_order_and_too_late_ones_counted() {
+    let times = [10, 12, 11, 15, 13, 20, 14, 21];
+    let text: String = times.iter().map(|at| json(1_000 + at, &at.to_string())).collect();
+    let (found, facts) = all(logs(&text, "ip", 2_000).unwrap());
+    let order: Vec<&str> = found.iter().map(|(_, ip)| ip.as_str()).collect();
+    assert_eq!(order, ["10", "11", "12", "13", "15", "14", "20", "21"]);
+    assert!(found.is_sorted_by_key(|(at, _)| *at), "{found:?}");
+    assert_eq!(facts.out_of_order, 1, "14 came after 20");
+    assert_eq!((facts.first_unix_ms, facts.last_unix_ms), (1_010_000, 1_021_000));
+    let (found, facts) = all(logs(&text, "ip", 0).unwrap());
+    assert_eq!((found[2].0, facts.out_of_order), (1_012_000, 3));
+}
+
+#[test]
+fn calls_of_one_moment_stay_in_order() {
+    let text: String = (0..100).map(|at| json(1_000, &at.to_string())).collect();
+    let (found, _) = all(logs(&text, "ip", 2_000).unwrap());
+    assert!(found.iter().enumerate().all(|(at, (_, ip))| at.to_string() == *ip));
+}
+
+#[test]
+fn files_of_csv_bring_their_names_again_and_quotes_may_hold_line_ends() {
+    let first = "time,ip,agent\n1709164800,a,\"x\ny\"\n";
+    let second = "time,ip,agent\n1709164801,b,z\nnoon,c,d\n";
+    let (found, facts) = all(read(&[first, second], "agent", &ReadOptions::default()).unwrap());
+    let agents: Vec<&str> = found.iter().map(|(_, agent)| agent.as_str()).collect();
+    assert_eq!(agents, ["x\ny", "z"]);
+    assert_eq!(facts.source, "log 0 and 1 more");
+    assert_eq!((facts.malformed, facts.malformed_first[0].line), (1, 3));
+    assert!(facts.malformed_first[0].reason.ends_with("(in log 1)"), "{facts:?}");
+}
+
+#[test]
+fn a_path_has_no_query_whatever_the_format() {
+    let line = "{\"time\":1,\"uri\":\"https://example.org/a?b=c\"}\n";
+    assert_eq!(all(logs(line, "path", 0).unwrap()).0[0].1, "/a");
+    let line = "1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] \"GET /a?b HTTP/1.1\" 200 1";
+    assert_eq!(all(logs(line, "path", 0).unwrap()).0[0].1, "/a");
+}
