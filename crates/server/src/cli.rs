@@ -36,6 +36,7 @@
 //!     "tidegate workspace set acme --requests-per-minute unlimited",
 //!     "tidegate audit --last 20",
 //!     "tidegate check-config tidegate.toml --against old.toml -- --memory 1GiB",
+//!     "tidegate simulate access.log --policy current.toml --against candidate.toml",
 //!     "tidegate migrate --globe sqlite:limits.db --database sqlite:settings.db",
 //!     "tidegate gc --audit-older-than 90d --data /var/lib/tidegate",
 //!     "tidegate globe regions --globe sqlite:limits.db",
@@ -61,6 +62,7 @@ mod control;
 mod globe;
 mod log;
 pub(crate) mod output;
+mod simulate;
 #[cfg(test)]
 mod tests;
 mod transport;
@@ -81,6 +83,7 @@ pub use control::{
 pub use globe::{GcArgs, GlobeCommand, GlobeUrl, RegionsArgs, ShowArgs};
 pub use log::{LogArgs, LogFormat, LogLevel};
 pub use output::Output;
+pub use simulate::{FormatArg, PolicyArgs, SimulateArgs, SuggestArgs, TraceArgs};
 pub use transport::TransportArgs;
 
 /// Smallest memory budget: a few thousand subjects. Less is a slip of the keyboard.
@@ -181,6 +184,8 @@ pub enum Command {
     /// Look into the store that regions share.
     #[command(subcommand)]
     Globe(GlobeCommand),
+    /// Try limits on the traffic of a log: whom would they have denied?
+    Simulate(Box<SimulateArgs>),
     /// What is said to a server.
     #[command(flatten)]
     Client(ClientCommand),

@@ -16,7 +16,7 @@ mod show;
 #[cfg(feature = "tls")]
 mod tls;
 mod tree;
-mod words;
+pub(crate) mod words;
 
 use std::fmt::Display;
 use std::io::{self, Write};

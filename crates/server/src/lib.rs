@@ -7,6 +7,7 @@
 //! and problems to bytes). `serve` wires them up for the command line of `cli` and the file of
 //! `config`, and `region` and `globe` say with whom limits are shared. `metrics` is what monitoring
 //! reads, `log` what the server says while it runs, and `client` is the other side of the door.
+//! `simulate` tries limits on a log and needs no server.
 //!
 //! [`openapi`] describes all of it. Without the feature `serve` there are only these two:
 //! [`decode`] and its description.
@@ -61,6 +62,8 @@ pub mod request_id;
 pub mod serve;
 #[cfg(feature = "serve")]
 mod signals;
+#[cfg(feature = "serve")]
+pub mod simulate;
 #[cfg(feature = "serve")]
 pub mod tls;
 #[cfg(feature = "serve")]

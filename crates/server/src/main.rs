@@ -7,7 +7,7 @@ use tidegate_server::cli::{Cli, Command, GlobeCommand};
 use tidegate_server::config::{self, Source};
 use tidegate_server::control_tools::{self, ControlToolError};
 use tidegate_server::serve::{ServeError, serve_from};
-use tidegate_server::{client, globe};
+use tidegate_server::{client, globe, simulate};
 
 fn main() -> ExitCode {
     let matches = Cli::command().get_matches();
@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         Command::Gc(args) => globe::gc(&args),
         Command::Globe(GlobeCommand::Show(args)) => globe::show(&args),
         Command::Globe(GlobeCommand::Regions(args)) => globe::regions(&args),
+        Command::Simulate(args) => return simulate::simulate(&args),
         Command::Client(command) => return client::run(&command),
     };
     match done {

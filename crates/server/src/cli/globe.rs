@@ -1,6 +1,7 @@
 //! What can be said about the store that regions share.
 
 use clap::{Args, Subcommand};
+pub(super) use tidegate_trial::duration_ms;
 
 use super::control::lifetime_ms;
 use super::{DatabaseArgs, Output};
@@ -161,20 +162,4 @@ impl std::fmt::Debug for ShowArgs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ShowArgs").field("window", &self.window).finish_non_exhaustive()
     }
-}
-
-pub(super) fn duration_ms(text: &str) -> Result<u64, String> {
-    let wrong = || "expected a number with a unit, such as 500ms, 60s, 5m, 1h or 30d".to_owned();
-    let digits_end = text.find(|char: char| !char.is_ascii_digit()).ok_or_else(wrong)?;
-    let (number, unit) = text.split_at(digits_end);
-    let unit_ms: u64 = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    number.checked_mul(unit_ms).ok_or_else(wrong)
 }

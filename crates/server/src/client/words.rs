@@ -15,7 +15,7 @@ pub(super) fn in_words(ms: u64) -> String {
 }
 
 /// A length of time, exactly, as the command line takes it.
-pub(super) fn exactly(ms: u64) -> String {
+pub(crate) fn exactly(ms: u64) -> String {
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
     let whole = units.iter().find(|(unit_ms, _)| ms > 0 && ms.is_multiple_of(*unit_ms));
     let (unit_ms, unit) = whole.copied().unwrap_or((1, "ms"));
@@ -23,12 +23,12 @@ pub(super) fn exactly(ms: u64) -> String {
 }
 
 /// A text of others, with what a terminal would obey written out.
-pub(super) fn visible(text: &str) -> Visible<'_> {
+pub(crate) fn visible(text: &str) -> Visible<'_> {
     Visible(text)
 }
 
 /// See [`visible`].
-pub(super) struct Visible<'a>(&'a str);
+pub(crate) struct Visible<'a>(&'a str);
 
 impl fmt::Display for Visible<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

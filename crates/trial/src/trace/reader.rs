@@ -163,7 +163,7 @@ impl Reader {
     fn join(&mut self) -> Result<(), TraceError> {
         for _ in 0..JOINED_LINES_MAX {
             let quotes = memchr::memchr_iter(b'"', self.text.as_bytes()).count();
-            if quotes % 2 == 0 || self.text.len() >= LINE_BYTES_MAX {
+            if quotes.is_multiple_of(2) || self.text.len() >= LINE_BYTES_MAX {
                 return Ok(());
             }
             let more = match self.ahead.pop_front() {

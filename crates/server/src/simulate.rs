@@ -1,0 +1,204 @@
+//! `tidegate simulate`: limits tried on the traffic of a log.
+//!
+//! Promises: the decisions are those of a server, by the same code; nothing is connected to, and
+//! nothing is written but what is printed. Refuses: a policy with a mistake, a log of which nothing
+//! can be read. Fails with 2, and says what was expected.
+
+mod progress;
+mod show;
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::path::Path;
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use tidegate_trial::{
+    By, Decide, Fields, Findings, Input, Logs, OneProcess, Plan, Policy, ReadOptions, Source,
+    SuggestOptions, TopologyFacts, Trial,
+};
+
+use crate::cli::output::{say, say_json};
+use crate::cli::{PolicyArgs, SimulateArgs};
+use progress::Progress;
+use show::Shown;
+
+/// Largest policy that is read. More is another file.
+const POLICY_BYTES_MAX: u64 = 1 << 20;
+/// Said wrongly, or the log cannot be used.
+const UNUSABLE: u8 = 2;
+/// The name of standard input.
+const STDIN: &str = "-";
+
+/// Tries it, and says what came of it.
+///
+/// ```
+/// use clap::Parser;
+/// use tidegate_server::cli::{Cli, Command};
+///
+/// let line = "tidegate simulate no-such.log --limit 5 --window 1m --by ip";
+/// let Command::Simulate(args) = Cli::try_parse_from(line.split(' '))?.command else { panic!() };
+/// assert_eq!(tidegate_server::simulate::simulate(&args), std::process::ExitCode::from(2));
+/// # Ok::<(), clap::Error>(())
+/// ```
+#[must_use]
+pub fn simulate(args: &SimulateArgs) -> ExitCode {
+    match findings(args) {
+        Ok(findings) => {
+            if args.json {
+                say_json(&findings);
+            } else {
+                say(&Shown::new(&findings));
+            }
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::from(UNUSABLE)
+        }
+    }
+}
+
+fn findings(args: &SimulateArgs) -> Result<Findings, String> {
+    let policies = policies(&args.policy)?;
+    let suggest = suggestions(args, &policies)?;
+    if policies.is_empty() && suggest.is_none() {
+        let why = "there is nothing to try: say --policy PATH, or --limit, --window and --by, or \
+                   --suggest";
+        return Err(why.to_owned());
+    }
+    let decided = policies.into_iter().map(|policy| (policy, decider()));
+    let top = usize::try_from(args.top).unwrap_or(usize::MAX);
+    let plan = Plan { policies: decided.collect(), suggest, topology: one_process(), top };
+    let mut fields = Fields::default();
+    let trial = Trial::new(plan, &mut fields);
+    let (mut source, mut progress) = logs(args, fields)?;
+    let findings = trial.run(&mut *source, &mut |requests| progress.tell(requests));
+    progress.end();
+    findings.map_err(|why| why.to_string())
+}
+
+/// Who decides.
+fn decider() -> Box<dyn Decide> {
+    Box::new(OneProcess::default())
+}
+
+fn one_process() -> TopologyFacts {
+    let summary = "one process".to_owned();
+    TopologyFacts { summary, regions: 1, nodes: 1, ..TopologyFacts::default() }
+}
+
+/// The logs, and who watches how far they are read.
+fn logs(args: &SimulateArgs, fields: Fields) -> Result<(Box<dyn Source>, Progress), String> {
+    let read = Rc::new(Cell::new(0));
+    let (mut inputs, mut bytes) = (Vec::new(), Some(0_u64));
+    for path in &args.files {
+        let (input, len) = input(path, &read)?;
+        inputs.push(input);
+        bytes = bytes.zip(len).map(|(sum, len)| sum.saturating_add(len));
+    }
+    let options = ReadOptions {
+        format: args.read.format.map(Into::into),
+        time_field: args.read.time_field.clone(),
+        delimiter: args.read.delimiter,
+        reorder_ms: args.read.reorder,
+    };
+    let logs = Logs::new(inputs, &options, fields).map_err(|why| why.to_string())?;
+    Ok((Box::new(logs), Progress::new(read, bytes)))
+}
+
+/// Opens a log; says how long it is, if that is known.
+fn input(path: &Path, count: &Rc<Cell<u64>>) -> Result<(Input, Option<u64>), String> {
+    let count = Rc::clone(count);
+    if path.as_os_str() == STDIN {
+        if io::stdin().is_terminal() {
+            return Err("`-` reads the log from a pipe, and this is a terminal".to_owned());
+        }
+        let read = Box::new(Counted { read: io::stdin().lock(), count });
+        return Ok((Input { name: "standard input".to_owned(), read }, None));
+    }
+    let name = path.display().to_string();
+    let cannot = |why: &dyn std::fmt::Display| format!("cannot read {name}: {why}");
+    let file = File::open(path).map_err(|why| cannot(&why))?;
+    let about = file.metadata().map_err(|why| cannot(&why))?;
+    if about.is_dir() {
+        return Err(cannot(&"it is a directory"));
+    }
+    let len = about.is_file().then_some(about.len());
+    Ok((Input { name, read: Box::new(Counted { read: file, count }) }, len))
+}
+
+/// Counts what is read.
+struct Counted<R> {
+    read: R,
+    count: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.read.read(buffer)?;
+        self.count.set(self.count.get().saturating_add(read as u64));
+        Ok(read)
+    }
+}
+
+/// The policies to try: none, one, or the current one and the candidate.
+fn policies(said: &PolicyArgs) -> Result<Vec<Policy>, String> {
+    if let Some(path) = &said.policy {
+        let mut policies = vec![policy(path)?];
+        if let Some(path) = &said.against {
+            policies.push(policy(path)?);
+            distinguish(&mut policies);
+        }
+        return Ok(policies);
+    }
+    let (Some(limit), Some(window_ms)) = (said.limit, said.window) else {
+        return Ok(Vec::new());
+    };
+    let policy = Policy::one(by(said), limit, window_ms).map_err(|why| why.to_string())?;
+    Ok(vec![policy])
+}
+
+/// Two policies of one name are told apart by what they are.
+fn distinguish(policies: &mut [Policy]) {
+    if let [current, candidate] = policies
+        && current.name == candidate.name
+    {
+        (current.name, candidate.name) = ("current".to_owned(), "candidate".to_owned());
+    }
+}
+
+fn by(said: &PolicyArgs) -> By {
+    By { fields: said.by.clone(), capture: None }
+}
+
+fn policy(path: &Path) -> Result<Policy, String> {
+    let name = path.display().to_string();
+    let cannot = |why: io::Error| format!("cannot read {name}: {why}");
+    let mut text = String::new();
+    let file = File::open(path).map_err(cannot)?;
+    file.take(POLICY_BYTES_MAX).read_to_string(&mut text).map_err(cannot)?;
+    Policy::parse(&name, &text).map_err(|why| why.to_string())
+}
+
+/// For whom limits are suggested: as the last policy says, or `--by`.
+fn suggestions(args: &SimulateArgs, tried: &[Policy]) -> Result<Option<SuggestOptions>, String> {
+    let said = &args.suggest;
+    if !said.suggest {
+        return Ok(None);
+    }
+    let policy = match tried.last() {
+        Some(policy) => policy.clone(),
+        None if args.policy.by.is_empty() => {
+            return Err("--suggest needs to know who is limited: say --by ip".to_owned());
+        }
+        // The numbers are what is looked for.
+        None => Policy::one(by(&args.policy), 1, 60_000).map_err(|why| why.to_string())?,
+    };
+    for window_ms in &said.windows {
+        Policy::one(By::field("ip"), 1, *window_ms).map_err(|why| format!("--windows: {why}"))?;
+    }
+    let (windows_ms, max_affected_ppm) = (said.windows.clone(), said.max_affected);
+    Ok(Some(SuggestOptions { policy, windows_ms, max_affected_ppm }))
+}
