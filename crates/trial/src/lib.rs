@@ -30,3 +30,13 @@ pub use policy::{
 pub use run::{OneProcess, Plan, Trial};
 pub use suggest::SuggestOptions;
 pub use trace::{Fields, Format, Input, Logs, ReadOptions, Record, Source, TraceError};
+
+mod fleet;
+mod generate;
+#[cfg(test)]
+mod model_tests;
+mod topology;
+
+pub use fleet::Fleet;
+pub use generate::{GenerateOptions, Generated, LogFormat, Traffic, write_log};
+pub use topology::{Entry, Publish, Topology, TopologyError};

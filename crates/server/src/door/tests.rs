@@ -22,6 +22,7 @@ mod bounded;
 mod control;
 mod modes;
 mod once;
+mod replayed;
 mod throttled;
 
 const LIMIT_PATH: &str = "/v2/ratelimit.limit";
