@@ -99,6 +99,15 @@ pub(crate) const PYTHON: Need = Need {
     why: "the published Python client and schemathesis are tested",
 };
 
+/// The page of a trial is looked at.
+pub(crate) const CHROMIUM: Need = Need {
+    binary: "chromium",
+    proof: &[],
+    package: "chromium",
+    service: None,
+    why: "the page of `tidegate simulate` is tested in it",
+};
+
 /// A server whose clock is wrong.
 pub(crate) const FAKETIME: Need = Need {
     binary: "faketime",
@@ -109,8 +118,19 @@ pub(crate) const FAKETIME: Need = Need {
 };
 
 /// Everything any command may need.
-const ALL: [&Need; 10] =
-    [&CXX, &VALGRIND, &REDIS, &MARIADB, &HAPROXY, &PROMETHEUS, &NODE, &NPM, &PYTHON, &FAKETIME];
+const ALL: [&Need; 11] = [
+    &CXX,
+    &VALGRIND,
+    &REDIS,
+    &MARIADB,
+    &HAPROXY,
+    &PROMETHEUS,
+    &NODE,
+    &NPM,
+    &PYTHON,
+    &CHROMIUM,
+    &FAKETIME,
+];
 
 /// Installs the packages named by its arguments, after the first, which names their services.
 /// Packages that bring a service start it unless `policy-rc.d` forbids it; a policy that is already
@@ -289,7 +309,7 @@ mod tests {
         assert!(line.contains(
             " --no-remove g++ valgrind redis-server mariadb-server haproxy prometheus nodejs npm "
         ));
-        assert!(line.ends_with(" python3-venv faketime"));
+        assert!(line.ends_with(" python3-venv chromium faketime"));
         assert_eq!(line.lines().count(), 1);
     }
 

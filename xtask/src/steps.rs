@@ -10,9 +10,9 @@ use crate::child;
 use crate::failure::{Failure, Result};
 use crate::fleet;
 use crate::fuzz;
+use crate::packages;
 use crate::promises;
 use crate::repo::Repo;
-use crate::sdk;
 use crate::setup::{self, Need};
 use crate::tally::Tally;
 use crate::tidy;
@@ -33,7 +33,7 @@ pub(crate) struct Step {
 }
 
 /// Every step.
-pub(crate) const STEPS: [Step; 14] = [
+pub(crate) const STEPS: [Step; 15] = [
     Step { name: "fmt", about: "the format is rustfmt's", needs: &[], run: fmt },
     Step { name: "tidy", about: "the habits a machine can check", needs: &[], run: tidy },
     Step { name: "clippy", about: "lints on every target, no warnings", needs: &[], run: clippy },
@@ -49,6 +49,12 @@ pub(crate) const STEPS: [Step; 14] = [
         about: "published clients, unmodified, and random requests from the OpenAPI document",
         needs: &[&setup::NODE, &setup::NPM, &setup::PYTHON, &setup::REDIS],
         run: sdk,
+    },
+    Step {
+        name: "browser",
+        about: "the page of `tidegate simulate --report`, in a real browser",
+        needs: &[&setup::NODE, &setup::NPM, &setup::CHROMIUM],
+        run: browser,
     },
     Step {
         name: "doctest",
@@ -139,9 +145,9 @@ fn clippy(repo: &Repo) -> Result<Tally> {
     let mut command = repo.cargo();
     command.args(["clippy", "--workspace", "--all-targets", "--all-features"]);
     command.args(["--", "-D", "warnings"]);
-    // The one target that `--all-targets` leaves out, because `cargo test` should.
+    // The two targets that `--all-targets` leaves out, because `cargo test` should.
     let mut apart = repo.cargo();
-    apart.args(["clippy", "--workspace", "--all-features", "--test", "sdk"]);
+    apart.args(["clippy", "--workspace", "--all-features", "--test", "sdk", "--test", "browser"]);
     apart.args(["--", "-D", "warnings"]);
     check(vec![command, apart])
 }
@@ -162,11 +168,21 @@ fn unit(repo: &Repo) -> Result<Tally> {
 /// What other people's programs make of the server. Not among the tests of `unit`: these need
 /// packages from two registries.
 fn sdk(repo: &Repo) -> Result<Tally> {
-    let installed = sdk::install(repo)?;
+    with_packages(repo, &packages::SDK, "sdk")
+}
+
+/// What people see. Not among the tests of `unit` for the same reason.
+fn browser(repo: &Repo) -> Result<Tally> {
+    with_packages(repo, &packages::BROWSER, "browser")
+}
+
+/// Runs a target that needs packages.
+fn with_packages(repo: &Repo, set: &packages::Set, target: &str) -> Result<Tally> {
+    let installed = packages::install(repo, set)?;
     let mut cargo = repo.cargo();
-    cargo.env(sdk::VARIABLE, installed);
+    cargo.env(set.variable, installed);
     // Of the whole workspace, as `unit` builds it: so nothing is built twice.
-    let args = ["--workspace", "--all-features", "--test", "sdk", "--no-fail-fast", "--"];
+    let args = ["--workspace", "--all-features", "--test", target, "--no-fail-fast", "--"];
     tests(cargo, &[&args[..], &["--show-output", "--test-threads=2"]].concat())
 }
 

@@ -18,6 +18,8 @@ pub(super) enum Cell {
     Foreign(String),
     /// Our own words.
     Words(String),
+    /// More of them than a narrow column takes well.
+    Prose(String),
     /// A number: how it is shown, and by what it is sorted.
     Number(String, u64),
 }
@@ -29,7 +31,7 @@ pub(super) struct Table<'a> {
     pub(super) caption: &'a str,
     /// Can be sorted and filtered.
     pub(super) sortable: bool,
-    /// The heads of its columns.
+    /// The heads of its columns; none for names and values.
     pub(super) heads: &'a [&'a str],
     /// Its rows. The first cell of each names it.
     pub(super) rows: Vec<Vec<Cell>>,
@@ -69,25 +71,33 @@ impl Html {
     pub(super) fn table(&mut self, table: Table<'_>) -> &mut Self {
         self.raw("<div class=\"scroll\" tabindex=\"0\" role=\"region\"");
         self.attribute("aria-label", table.caption);
-        self.raw(if table.sortable { "><table class=\"sortable\">\n" } else { "><table>\n" });
+        self.raw(match (table.sortable, table.heads) {
+            (true, _) => "><table class=\"sortable\">\n",
+            (false, []) => "><table class=\"facts\">\n",
+            (false, _) => "><table>\n",
+        });
         self.element("caption", table.caption);
-        self.raw("<thead><tr>");
-        let numbers = |column: usize| {
-            table.rows.first().and_then(|row| row.get(column)).is_some_and(Cell::is_number)
-        };
-        for (column, head) in table.heads.iter().enumerate() {
-            self.raw(if numbers(column) {
-                "<th scope=\"col\" class=\"n\">"
-            } else {
-                "<th scope=\"col\">"
-            });
-            self.text(head).raw("</th>");
+        if !table.heads.is_empty() {
+            self.heads(&table);
         }
-        self.raw("</tr></thead>\n<tbody>\n");
+        self.raw("<tbody>\n");
         for row in &table.rows {
             self.row(row);
         }
         self.raw("</tbody></table></div>\n")
+    }
+
+    fn heads(&mut self, table: &Table<'_>) {
+        let first = table.rows.first().map(Vec::as_slice).unwrap_or_default();
+        self.raw("<thead><tr>");
+        for (column, head) in table.heads.iter().enumerate() {
+            self.raw("<th scope=\"col\"");
+            if first.get(column).is_some_and(Cell::is_number) {
+                self.raw(" class=\"n\"");
+            }
+            self.raw(">").text(head).raw("</th>");
+        }
+        self.raw("</tr></thead>\n");
     }
 
     fn row(&mut self, row: &[Cell]) {
@@ -101,6 +111,7 @@ impl Html {
             match cell {
                 Cell::Foreign(text) => self.raw(" class=\"who\">").foreign(text),
                 Cell::Words(text) => self.raw(">").text(text),
+                Cell::Prose(text) => self.raw(" class=\"prose\">").text(text),
                 Cell::Number(shown, value) => {
                     self.raw(" class=\"n\"").attribute("data-value", value).raw(">").text(shown)
                 }

@@ -1,7 +1,7 @@
 //! What each limit did, and to whom.
 
 use super::html::{Cell, Html, Table};
-use super::words::{count, counted, length, moment, permille, share};
+use super::words::{clock, count, counted, length, permille, share};
 use crate::findings::{Findings, LimitFindings, PolicyFindings};
 
 /// The names of the steps of [`LimitFindings::denied_histogram`], after the first: never denied.
@@ -141,19 +141,19 @@ fn affected(html: &mut Html, policy: &PolicyFindings) {
             Cell::Number(count(who.falsely_denied), who.falsely_denied),
             Cell::Number(count(who.allowed), who.allowed),
             Cell::Number(permille(who.fullest_permille), who.fullest_permille),
-            Cell::Number(moment(who.first_denied_unix_ms), who.first_denied_unix_ms),
+            Cell::Number(clock(who.first_denied_unix_ms), who.first_denied_unix_ms),
         ]
     });
     let heads = [
         "Identifier",
         "Limit",
         "Denied",
-        "Of its calls",
+        "Share",
         "Admitted",
         "Falsely denied",
         "Allowed",
         "Fullest",
-        "First denied",
+        "First denied, UTC",
     ];
     let shown = u64::try_from(policy.most_affected.len()).unwrap_or(u64::MAX);
     let all = policy.limits.iter().fold(0_u64, |sum, limit| sum.saturating_add(limit.affected));

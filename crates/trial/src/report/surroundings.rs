@@ -41,7 +41,7 @@ fn pair(name: &str, value: String) -> Vec<Cell> {
 }
 
 fn facts(html: &mut Html, caption: &str, rows: Vec<Vec<Cell>>) {
-    html.table(Table { caption, sortable: false, heads: &["", ""], rows });
+    html.table(Table { caption, sortable: false, heads: &[], rows });
 }
 
 /// Where it was decided.
@@ -53,37 +53,47 @@ fn decided(html: &mut Html, findings: &Findings) {
         vec![pair("Regions", count(topology.regions)), pair("Processes", count(topology.nodes))];
     rows.extend(topology.facts.iter().map(|fact| pair(&fact.name, fact.value.clone())));
     facts(html, if topology.summary.is_empty() { "Topology" } else { &topology.summary }, rows);
-    let busy = |policy: &&PolicyFindings| policy.stores.is_some() || policy.waits.is_some();
-    for policy in findings.policies.iter().filter(busy) {
-        let rows = work(policy);
-        facts(html, &format!("What {} asked of the stores", policy.name), rows);
-    }
+    stores(html, &findings.policies);
     html.raw("</section>\n");
 }
 
-/// What stores had to do, and how long callers waited for them.
-fn work(policy: &PolicyFindings) -> Vec<Vec<Cell>> {
+/// What stores had to do, and how long callers waited for them: a column for each policy.
+fn stores(html: &mut Html, policies: &[PolicyFindings]) {
+    let columns: Vec<Vec<(&'static str, String)>> = policies.iter().map(work).collect();
+    let Some(first) = columns.first().filter(|first| !first.is_empty()) else { return };
+    let rows = first.iter().enumerate().map(|(index, (name, _))| {
+        let mut row = vec![Cell::Words((*name).to_owned())];
+        for column in &columns {
+            let value = column.get(index).map(|(_, value)| value.clone()).unwrap_or_default();
+            row.push(Cell::Number(value, 0));
+        }
+        row
+    });
+    let heads: Vec<&str> =
+        std::iter::once("").chain(policies.iter().map(|policy| policy.name.as_str())).collect();
+    let (caption, rows) = ("What was asked of the stores", rows.collect());
+    html.table(Table { caption, sortable: false, heads: &heads, rows });
+}
+
+/// The same for one policy: always the same names, or nothing.
+fn work(policy: &PolicyFindings) -> Vec<(&'static str, String)> {
+    if policy.stores.is_none() && policy.waits.is_none() {
+        return Vec::new();
+    }
+    let (stores, waits) = (policy.stores.unwrap_or_default(), policy.waits.unwrap_or_default());
     let calls = policy.totals.admitted.saturating_add(policy.totals.denied);
-    let mut rows = Vec::new();
-    if let Some(stores) = policy.stores {
-        rows.push(pair("Calls to regional stores", count(stores.region_calls)));
-        rows.push(pair("Operations in them", count(stores.region_operations)));
-        rows.push(pair("Rows written to the global store", count(stores.rows_written)));
-        rows.push(pair("Rows read from it", count(stores.rows_read)));
-        rows.push(pair("Statements it was sent", count(stores.statements)));
-    }
-    if let Some(waits) = policy.waits {
-        let waited = format!("{} ({})", count(waits.calls), share(waits.calls, calls));
-        rows.push(pair("Calls that waited for a store", waited));
-        rows.push(pair("99 of 100 calls waited at most", micros(waits.p99_us)));
-        rows.push(pair("The longest wait", micros(waits.longest_us)));
-    }
-    if policy.totals.degraded > 0 {
-        let degraded = policy.totals.degraded;
-        let told = format!("{} ({})", count(degraded), share(degraded, calls));
-        rows.push(pair("Decided without the region", told));
-    }
-    rows
+    let of_calls = |part: u64| format!("{} ({})", count(part), share(part, calls));
+    vec![
+        ("Calls to regional stores", count(stores.region_calls)),
+        ("Operations in them", count(stores.region_operations)),
+        ("Rows written to the global store", count(stores.rows_written)),
+        ("Rows read from it", count(stores.rows_read)),
+        ("Statements it was sent", count(stores.statements)),
+        ("Calls that waited for a store", of_calls(waits.calls)),
+        ("99 of 100 calls waited at most", micros(waits.p99_us)),
+        ("The longest wait", micros(waits.longest_us)),
+        ("Decided without the region", of_calls(policy.totals.degraded)),
+    ]
 }
 
 /// What was read.
@@ -109,7 +119,7 @@ fn read(html: &mut Html, trace: &TraceFacts) {
         let rows = trace.malformed_first.iter().map(|malformed| {
             vec![
                 Cell::Words(count(malformed.line)),
-                Cell::Words(malformed.reason.clone()),
+                Cell::Prose(malformed.reason.clone()),
                 Cell::Foreign(malformed.sample.clone()),
             ]
         });

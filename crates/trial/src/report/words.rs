@@ -97,10 +97,15 @@ pub(super) fn micros(us: u64) -> String {
 
 /// A moment, always in UTC: `2026-11-16 04:02:28 UTC`.
 pub(super) fn moment(unix_ms: u64) -> String {
+    format!("{}{JOINT}UTC", clock(unix_ms))
+}
+
+/// The same where it has been said that times are in UTC.
+pub(super) fn clock(unix_ms: u64) -> String {
     let (year, month, day) = date(unix_ms / DAY_MS);
     let (hour, minute) = (unix_ms / HOUR_MS % 24, unix_ms / MINUTE_MS % 60);
     let second = unix_ms / SECOND_MS % 60;
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}{JOINT}UTC")
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
 }
 
 /// The date of a day since 1970, by counting years that begin in March: the day that some years

@@ -1,7 +1,7 @@
-//! Other people's programs: the published clients, and schemathesis.
+//! Other people's programs: the published clients, schemathesis, and what drives a browser.
 //!
-//! Promises: the versions of the committed lock files, installed under `target/sdk/` once; what
-//! is already there in these versions is not installed again.
+//! Promises: the versions of the committed lock files, installed under `target/` once; what is
+//! already there in these versions is not installed again.
 //! Refuses: to go on with what it could not install. A test that did not run proves nothing.
 //! Fails: with what the installer said last, when a registry cannot be reached.
 
@@ -14,11 +14,32 @@ use crate::child;
 use crate::failure::{Context, Failure, Result};
 use crate::repo::Repo;
 
-/// How the tests are told where things were installed.
-pub(crate) const VARIABLE: &str = "TIDEGATE_SDK";
+/// What the tests of one step need.
+pub(crate) struct Set {
+    /// How the tests are told where things were installed.
+    pub(crate) variable: &'static str,
+    /// Where the lock files are.
+    locks: &'static str,
+    /// Its directory under `target/`.
+    place: &'static str,
+    kinds: &'static [Kind],
+}
 
-/// Where the lock files are.
-const LOCKS: &str = "crates/server/tests/sdk";
+/// The published clients, and schemathesis.
+pub(crate) const SDK: Set = Set {
+    variable: "TIDEGATE_SDK",
+    locks: "crates/server/tests/sdk",
+    place: "sdk",
+    kinds: &[NPM, PIP],
+};
+/// What drives a browser. The browser itself comes from the system.
+pub(crate) const BROWSER: Set = Set {
+    variable: "TIDEGATE_BROWSER",
+    locks: "crates/server/tests/browser",
+    place: "browser",
+    kinds: &[NPM],
+};
+
 /// Seconds are usual. Past this, a registry does not answer and will not.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// How much of what an installer said is repeated: the end says why.
@@ -26,7 +47,7 @@ const LINES_MAX: usize = 15;
 
 /// One kind of package.
 struct Kind {
-    /// Its directory under `target/sdk`.
+    /// Its directory in that of its set.
     name: &'static str,
     /// The files that say which versions.
     locks: &'static [&'static str],
@@ -36,27 +57,25 @@ struct Kind {
     version: [&'static str; 2],
 }
 
-const KINDS: [Kind; 2] = [
-    Kind {
-        name: "npm",
-        locks: &["package.json", "package-lock.json"],
-        install: npm,
-        version: ["node", "--version"],
-    },
-    Kind {
-        name: "pip",
-        locks: &["requirements.txt"],
-        install: pip,
-        version: ["python3", "--version"],
-    },
-];
+const NPM: Kind = Kind {
+    name: "npm",
+    locks: &["package.json", "package-lock.json"],
+    install: npm,
+    version: ["node", "--version"],
+};
+const PIP: Kind = Kind {
+    name: "pip",
+    locks: &["requirements.txt"],
+    install: pip,
+    version: ["python3", "--version"],
+};
 
 /// Makes sure that everything is installed, and says where.
-pub(crate) fn install(repo: &Repo) -> Result<PathBuf> {
-    let place = repo.target.join("sdk");
-    for kind in &KINDS {
+pub(crate) fn install(repo: &Repo, set: &Set) -> Result<PathBuf> {
+    let (place, locks) = (repo.target.join(set.place), repo.root.join(set.locks));
+    for kind in set.kinds {
         let directory = place.join(kind.name);
-        let wanted = wanted(&repo.root.join(LOCKS), kind)?;
+        let wanted = wanted(&locks, kind)?;
         let stamp = directory.join("installed.txt");
         if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
             println!("{}: the packages are there", kind.name);
@@ -67,10 +86,11 @@ pub(crate) fn install(repo: &Repo) -> Result<PathBuf> {
         let _ = fs::remove_dir_all(&directory);
         fs::create_dir_all(&directory).context(directory.display())?;
         for lock in kind.locks {
-            let from = repo.root.join(LOCKS).join(lock);
+            let from = locks.join(lock);
             fs::copy(&from, directory.join(lock)).context(from.display())?;
         }
-        println!("{}: installing the packages of {LOCKS}/{}", kind.name, kind.locks.join(", "));
+        let files = kind.locks.join(", ");
+        println!("{}: installing the packages of {}/{files}", kind.name, set.locks);
         (kind.install)(&directory)?;
         fs::write(&stamp, wanted).context(stamp.display())?;
         println!("{}: installed in {:.1} s", kind.name, start.elapsed().as_secs_f64());
@@ -143,15 +163,17 @@ mod tests {
     #[test]
     fn no_lock_file_names_a_registry() {
         let repo = Repo::find().unwrap();
-        for lock in KINDS.iter().flat_map(|kind| kind.locks) {
-            let text = fs::read_to_string(repo.root.join(LOCKS).join(lock)).unwrap();
-            assert!(!text.contains("\"resolved\"") && !text.contains("index-url"), "{lock}");
+        for set in [SDK, BROWSER] {
+            for lock in set.kinds.iter().flat_map(|kind| kind.locks) {
+                let text = fs::read_to_string(repo.root.join(set.locks).join(lock)).unwrap();
+                assert!(!text.contains("\"resolved\"") && !text.contains("index-url"), "{lock}");
+            }
         }
     }
 
     #[test]
     fn every_python_package_has_one_version() {
-        let path = Repo::find().unwrap().root.join(LOCKS).join("requirements.txt");
+        let path = Repo::find().unwrap().root.join(SDK.locks).join("requirements.txt");
         let text = fs::read_to_string(path).unwrap();
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             assert_eq!(line.split("==").count(), 2, "{line}");
