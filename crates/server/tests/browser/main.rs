@@ -4,6 +4,8 @@
 //! out. Each check of `look.mjs` is a test; its screenshots are in `target/browser/shots`.
 
 #[cfg(test)]
+mod example;
+#[cfg(test)]
 #[path = "../../../trial/tests/page/made.rs"]
 mod made;
 #[cfg(test)]

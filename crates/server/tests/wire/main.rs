@@ -19,6 +19,8 @@ mod control;
 #[cfg(test)]
 mod globe;
 #[cfg(test)]
+mod guide;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod logs;
