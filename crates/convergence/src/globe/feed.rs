@@ -289,14 +289,21 @@ impl Feed {
         (Some(sent), self.sought.take().is_some())
     }
 
-    /// Gives up rows that have been missing for too long, and says how many.
-    pub(super) fn give_up(&mut self, now_ms: u64, gap_ms: u64) -> u64 {
+    /// Gives up rows that an import asked for in vain when they had been missing for too long, and
+    /// says how many. Not by the clock alone: who was cut off has not asked since, and they may
+    /// have become visible long ago.
+    pub(super) fn give_up(&mut self, import: &Import, sent_ms: u64, gap_ms: u64) -> u64 {
         // Most of what is missing in a feed that is read from its beginning was deleted.
         while self.gaps.len() > GAPS_WATCHED {
             self.gaps.pop_first();
         }
         let before = self.gaps.len();
-        self.gaps.retain(|_, (since_ms, _)| since_ms.saturating_add(gap_ms) > now_ms);
+        for id in &import.gaps {
+            let since = self.gaps.get(id).map(|(since_ms, _)| *since_ms);
+            if since.is_some_and(|since_ms| since_ms.saturating_add(gap_ms) <= sent_ms) {
+                self.gaps.remove(id);
+            }
+        }
         (before - self.gaps.len()) as u64
     }
 }

@@ -104,6 +104,8 @@ impl Globe {
         for row in rows {
             self.open(at, import, row);
         }
+        let given_up = self.feed.give_up(import, sent.monotonic_ms(), self.tuning.gap_ms);
+        self.counts.gaps_given_up += given_up;
         self.feed.land(sent, more);
         self.take_in(at);
     }
@@ -137,7 +139,6 @@ impl Globe {
         if !self.feed.unpacked.is_empty() || !self.feed.inbox.is_empty() {
             return;
         }
-        self.counts.gaps_given_up += self.feed.give_up(at.ms(), self.tuning.gap_ms);
         let (heard, lost) = self.feed.arrive(at.ms());
         if let Some(heard) = heard {
             at.table.heard_globe(heard.monotonic_ms(), self.tuning.window_min_ms);

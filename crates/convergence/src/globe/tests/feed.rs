@@ -30,6 +30,25 @@ fn a_row_that_becomes_visible_late_is_read() {
     assert_eq!((counts.values, counts.gaps, counts.late_rows), (2, 0, 1));
 }
 
+/// It became visible while nobody could ask for it.
+#[test]
+fn who_was_cut_off_asks_for_a_late_row_once_more() {
+    let mut world = World::new(&[1]);
+    let late = world.globe.begin();
+    let second = world.globe.begin();
+    world.globe.commit(second, row(&world, 2, 5));
+    world.run_ms(2_000);
+    world.processes[0].cut_off = true;
+    world.globe.commit(late, row(&world, 1, 5));
+    world.run_ms(GlobeTuning::default().gap_ms + 5_000);
+    assert_eq!(world.counts(0).gaps, 1);
+    world.processes[0].cut_off = false;
+    world.run_ms(15_000);
+    let counts = world.counts(0);
+    assert_eq!((counts.values, counts.gaps, counts.gaps_given_up), (2, 0, 0));
+    assert_eq!(counts.late_rows, 1);
+}
+
 #[test]
 fn a_row_that_never_comes_is_given_up() {
     let mut world = World::new(&[1]);
