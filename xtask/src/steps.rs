@@ -70,7 +70,7 @@ pub(crate) const STEPS: [Step; 15] = [
     },
     Step {
         name: "sim",
-        about: "500 seeds of a region that breaks, the mistakes they must find, and PROMISES.md",
+        about: "1000 seeds of worlds that break, the mistakes they must find, and PROMISES.md",
         needs: &[],
         run: sim,
     },

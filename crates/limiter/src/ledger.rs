@@ -16,6 +16,7 @@ mod place;
 mod region;
 
 use crate::cell::{Cell, Heard, Marks, Spent};
+use crate::planted::{self, Planted};
 use crate::register::{Register, Turn, Word};
 use crate::request::{WINDOW_MS_MAX, Window};
 use crate::sync::{AtomicU64, Ordering, replace};
@@ -297,7 +298,9 @@ impl<'a> Ledger<'a> {
         // While the wall clock is in one of the two cells or next to them, they count by it,
         // however long that lasts.
         let counts = (now.unix_ms() / window_ms).abs_diff(position.sequence()) <= 1;
-        let expired = !strict && !counts && idle_ms >= window_ms.saturating_mul(WINDOWS_PAST);
+        let past = idle_ms >= window_ms.saturating_mul(WINDOWS_PAST);
+        let past = past || planted::is(Planted::WallClockExpiry);
+        let expired = !strict && !counts && past;
         let cells = [(turn, self.cell(turn)), (before, self.cell(before))];
         let unrecorded =
             |(turn, cell): &(Turn, Cell<'_>)| cell.mine.read(*turn) > cell.acked.read(*turn);

@@ -46,6 +46,9 @@ pub enum Planted {
     OwnAdded,
     /// What the own region published counts as another region's.
     OwnInForeign,
+    /// What the own region published is taken to hold what this process admitted, which is then
+    /// not told to it.
+    OwnHidesMine,
     /// A region publishes what others published with what it recorded.
     ForeignRepublished,
     /// A region publishes what it reserved or has not recorded.
@@ -58,6 +61,8 @@ pub enum Planted {
     PublishServedOnly,
     /// A published total is of use for one window.
     ExpiredEarly,
+    /// A subject is forgotten by the wall clock, however little time has passed.
+    WallClockExpiry,
     /// Rows that become visible late are not read.
     CursorSkips,
     /// Rows that are lost are not missed.

@@ -1,5 +1,6 @@
 //! Requests: how they come.
 
+use crate::coverage::{Moment, Moments};
 use crate::decide::Stage;
 use crate::fault::Fault;
 use crate::node::{Ask, Caller};
@@ -19,7 +20,7 @@ impl World {
         let any = self.workload.index(self.nodes.len());
         let batch = self.workload.percent(self.options.batch_percent);
         let items = if batch { self.workload.between(2, 4) } else { 1 };
-        let asks: Vec<Ask> = (0..items).map(|_| self.ask()).collect();
+        let asks: Vec<Ask> = (0..items).map(|_| self.ask(batch)).collect();
         let node = self.node_for(any, &asks);
         let held = self.nodes.get(node).filter(|node| node.paused_until_us <= self.now_us);
         let process = held.and_then(|node| node.process.as_ref()).filter(|p| !p.draining);
@@ -64,7 +65,7 @@ impl World {
         (second_us + self.workload.below(40_000)).saturating_sub(self.now_us + 20_000)
     }
 
-    fn ask(&mut self) -> Ask {
+    fn ask(&mut self, batch: bool) -> Ask {
         if self.options.plain {
             let subject = self.workload.index(self.options.kinds.len());
             let limit = self.specs.get(subject).map_or(1, |spec| spec.limit);
@@ -73,7 +74,7 @@ impl World {
         let own = self.options.kinds.len();
         let flood = self.options.faults.has(Fault::Flood) && self.workload.percent(30);
         let subject = if flood {
-            self.report.count(Fault::Flood);
+            self.struck(Fault::Flood, Moments::default().with(Moment::Batch, batch));
             own + self.workload.index(self.specs.len() - own)
         } else if self.workload.percent(35) {
             0

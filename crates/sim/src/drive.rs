@@ -2,6 +2,7 @@
 
 use tidegate_convergence::{CallId, Effect, Record, ShardCall, ShardReply, StoreError};
 
+use crate::coverage::Moment;
 use crate::fault::Fault;
 use crate::grants::owner_of;
 use crate::node::{Call, Process};
@@ -120,6 +121,7 @@ impl World {
         });
         let call = Call { call, sent_ms, awaited, about, acked, together };
         process.calls.insert(id, call.clone());
+        self.aim(node, call.moment());
         self.check_calls(process);
         let timeout = Event::Timeout { node, number, id };
         self.queue.push(self.now_us + timeout_ms * 1_000, timeout);
@@ -128,9 +130,10 @@ impl World {
 
     /// A call crosses the network, once, twice or not at all.
     fn travel(&mut self, node: usize, number: u32, id: CallId, call: Call) {
-        let twice = self.strikes(Fault::Duplicate, self.duplicate_permille);
+        let what = call.moment();
+        let twice = self.strikes((Fault::Duplicate, what), self.duplicate_permille);
         for copy in 0..1 + u32::from(twice) {
-            if let Some(mut at_us) = self.arrival(node, 0) {
+            if let Some(mut at_us) = self.arrival((node, what), 0) {
                 if copy > 0 {
                     at_us += self.after_us(&call);
                 }
@@ -148,24 +151,27 @@ impl World {
     }
 
     /// Whether something befalls a message.
-    pub(crate) fn strikes(&mut self, fault: Fault, permille: u64) -> bool {
+    pub(crate) fn strikes(&mut self, (fault, what): (Fault, Moment), permille: u64) -> bool {
         let strikes = permille > 0 && !self.healed && self.network.below(1_000) < permille;
         if strikes {
-            self.report.count(fault);
+            self.struck(fault, what);
         }
         strikes
     }
 
     /// When a message arrives, if it does.
-    pub(crate) fn arrival(&mut self, node: usize, way: usize) -> Option<u64> {
+    pub(crate) fn arrival(&mut self, (node, what): (usize, Moment), way: usize) -> Option<u64> {
         let (low, high) = self.options.latency_us;
         let mut takes_us = self.network.between(low, high);
-        if self.strikes(Fault::Delay, self.delay_permille) {
+        if self.strikes((Fault::Delay, what), self.delay_permille) {
             takes_us += self.network.skewed(5_000, 5_000_000);
         }
-        let lost = self.strikes(Fault::Loss, self.loss_permille);
+        let lost = self.strikes((Fault::Loss, what), self.loss_permille);
         let reorder = self.options.faults.has(Fault::Reorder) && !self.healed;
         let now_us = self.now_us;
+        if reorder {
+            self.struck(Fault::Reorder, what);
+        }
         let link = self.nodes.get_mut(node)?;
         let mut at_us = now_us + takes_us;
         if let Some(last_us) = link.arrivals_us.get_mut(way)
@@ -174,8 +180,6 @@ impl World {
             // A connection keeps the order.
             at_us = at_us.max(*last_us + 1);
             *last_us = at_us;
-        } else {
-            self.report.count(Fault::Reorder);
         }
         (!lost && link.cut_until_us <= now_us).then_some(at_us)
     }
@@ -197,17 +201,17 @@ impl World {
             return;
         }
         self.report.events += 1;
-        let home = self.home_of(node);
+        let (home, what) = (self.home_of(node), call.moment());
         if self.homes.at(home).store.away_until_us > self.now_us {
-            self.report.count(Fault::Away);
+            self.struck(Fault::Away, what);
             if self.homes.at(home).store.away_answers {
                 let said = Err(StoreError::Unreachable("away".to_owned()));
-                self.answer(which, Answer { said, honest: None });
+                self.answer((which, what), Answer { said, honest: None });
             }
             return;
         }
         if self.homes.at(home).store.slow_until_us > self.now_us && !delayed {
-            self.report.count(Fault::Slow);
+            self.struck(Fault::Slow, what);
             let most_us = self.homes.at(home).store.slow_ms * 1_000;
             let at_us = self.now_us + self.network.between(1, most_us);
             self.queue.push(at_us, Event::ToStore { node, number, id, call, delayed: true });
@@ -216,11 +220,11 @@ impl World {
         let mut refused = None;
         if self.homes.at(home).store.refusals > 0 {
             self.homes.at_mut(home).store.refusals -= 1;
-            self.report.count(Fault::Refuse);
+            self.struck(Fault::Refuse, what);
             // All of it, or one record.
             if call.call.records.len() < 2 || self.network.percent(50) {
                 let said = Err(StoreError::Refused("NOSCRIPT".to_owned()));
-                self.answer(which, Answer { said, honest: None });
+                self.answer((which, what), Answer { said, honest: None });
                 return;
             }
             refused = Some(self.network.index(call.call.records.len()));
@@ -239,7 +243,7 @@ impl World {
             let ShardReply { replies, asked, .. } = &said.reply;
             format!("the store answers {id:?} of process {number}: {replies:?} {asked:?}")
         });
-        self.answer(which, Answer { said: Ok(said.reply), honest: Some(said.honest) });
+        self.answer((which, what), Answer { said: Ok(said.reply), honest: Some(said.honest) });
         if let Some(ask) = &call.call.ask {
             self.strike_asked((node, number), (home, call.call.shard), ask);
         }
@@ -270,11 +274,11 @@ impl World {
         3 * window_ms + window_ms * u64::from(last) / 2_048
     }
 
-    fn answer(&mut self, (node, number, id): Which, answer: Answer) {
+    fn answer(&mut self, ((node, number, id), what): (Which, Moment), answer: Answer) {
         if self.is_cut(node) {
             return;
         }
-        if let Some(at_us) = self.arrival(node, 1) {
+        if let Some(at_us) = self.arrival((node, what), 1) {
             let answer = Box::new(answer);
             self.queue.push(at_us, Event::ToNode { node, number, id, answer });
         }

@@ -2,8 +2,10 @@
 
 use tidegate_convergence::{CellName, Shard};
 
+use crate::coverage::{Moment, Moments};
 use crate::fault::Fault;
 use crate::node::Process;
+use crate::struck::under_way;
 use crate::truth::End;
 use crate::world::{Event, Home, World};
 
@@ -117,16 +119,31 @@ impl World {
             let skew_ms = self.faults.skewed(1, 400).cast_signed();
             node.offset_ms = if self.faults.percent(50) { skew_ms } else { -skew_ms };
         }
-        self.report.count(Fault::Skew);
+        self.struck(Fault::Skew, Moments::default());
     }
 
     fn schedule_trouble(&mut self, fault: Fault) {
         let at_us = self.faults.below(self.options.safety_ms * 1_000);
         let node = self.faults.index(self.nodes.len());
+        let Some((trouble, behind_us)) = self.trouble_of(fault, node) else { return };
+        // What takes over has fallen behind before.
+        let before = match trouble {
+            Trouble::Failover { home, shard } => Some(Trouble::Snapshot { home, shard }),
+            Trouble::Rewind | Trouble::Lag { .. } => Some(Trouble::Standby),
+            _ => None,
+        };
+        if let Some(before) = before {
+            self.queue.push(at_us.saturating_sub(behind_us), Event::Trouble(before));
+        }
+        self.queue.push(at_us, Event::Trouble(trouble));
+    }
+
+    /// What a fault of this kind is on a node, and how far behind a replica is that takes over.
+    pub(crate) fn trouble_of(&mut self, fault: Fault, node: usize) -> Option<(Trouble, u64)> {
         let home = self.home_of(node);
         let shard =
             Shard(u16::try_from(self.faults.below(self.options.shards.into())).unwrap_or(0));
-        let chance = &mut self.faults;
+        let (chance, mut behind_us) = (&mut self.faults, 0);
         let trouble = match fault {
             Fault::Partition => Trouble::Cut { node, for_us: chance.skewed(10_000, 8_000_000) },
             Fault::Crash => Trouble::Crash { node },
@@ -138,9 +155,7 @@ impl World {
             }
             Fault::Flush => Trouble::Flush { home, shard },
             Fault::Failover => {
-                let lag_us = chance.skewed(1_000, 2_000_000);
-                let snapshot = Event::Trouble(Trouble::Snapshot { home, shard });
-                self.queue.push(at_us.saturating_sub(lag_us), snapshot);
+                behind_us = chance.skewed(1_000, 2_000_000);
                 Trouble::Failover { home, shard }
             }
             Fault::Evict => Trouble::Evict { home },
@@ -160,10 +175,8 @@ impl World {
                 Trouble::Outage { for_us, answers: chance.percent(50) }
             }
             Fault::Rewind | Fault::Lag => {
-                let behind_us = chance.skewed(20_000, 10_000_000);
+                behind_us = chance.skewed(20_000, 10_000_000);
                 let for_us = chance.skewed(100_000, 15_000_000);
-                let standby = Event::Trouble(Trouble::Standby);
-                self.queue.push(at_us.saturating_sub(behind_us), standby);
                 if fault == Fault::Lag { Trouble::Lag { for_us } } else { Trouble::Rewind }
             }
             Fault::Sever => Trouble::Sever { node, for_us: chance.skewed(50_000, 30_000_000) },
@@ -173,9 +186,9 @@ impl World {
                 Trouble::Behead { home, paused_us }
             }
             // These happen to single messages, requests or clocks.
-            _ => return,
+            _ => return None,
         };
-        self.queue.push(at_us, Event::Trouble(trouble));
+        Some((trouble, behind_us))
     }
 
     /// Something goes wrong now. After everything was mended nothing does, but what was stopped
@@ -190,25 +203,25 @@ impl World {
         let now_us = self.now_us;
         match trouble {
             Trouble::Cut { node, for_us } => {
-                self.report.count(Fault::Partition);
+                self.struck_node(Fault::Partition, node);
                 if let Some(node) = self.nodes.get_mut(node) {
                     node.cut_until_us = node.cut_until_us.max(now_us + for_us);
                 }
             }
             Trouble::Pause { node, for_us } => {
-                self.report.count(Fault::Pause);
+                self.struck_node(Fault::Pause, node);
                 if let Some(node) = self.nodes.get_mut(node) {
                     node.paused_until_us = node.paused_until_us.max(now_us + for_us);
                 }
             }
             Trouble::Step { node, by_ms } => {
-                self.report.count(Fault::Step);
+                self.struck_node(Fault::Step, node);
                 if let Some(node) = self.nodes.get_mut(node) {
                     (node.offset_ms, node.stepped) = (node.offset_ms.saturating_add(by_ms), true);
                 }
             }
             Trouble::Sever { node, for_us } => {
-                self.report.count(Fault::Sever);
+                self.struck_node(Fault::Sever, node);
                 if let Some(node) = self.nodes.get_mut(node) {
                     node.severed_until_us = node.severed_until_us.max(now_us + for_us);
                 }
@@ -253,14 +266,14 @@ impl World {
                 if let Some(memory) = database.standby.take() {
                     database.memory = memory;
                     database.epoch += 1;
-                    self.report.count(Fault::Rewind);
+                    self.struck_world(Fault::Rewind);
                 }
             }
             Trouble::Lag { for_us } => {
                 if let Some(memory) = database.standby.take() {
                     database.replica = Some(memory);
                     database.lags_until_us = now_us + for_us;
-                    self.report.count(Fault::Lag);
+                    self.struck_world(Fault::Lag);
                 }
             }
             _ => {}
@@ -277,7 +290,7 @@ impl World {
             })
         });
         let Some(leader) = leader else { return };
-        self.report.count(Fault::Behead);
+        self.struck_node(Fault::Behead, leader);
         let now_us = self.now_us;
         match (paused_us, self.nodes.get_mut(leader)) {
             (Some(for_us), Some(node)) => {
@@ -292,7 +305,7 @@ impl World {
         let process = self.nodes.get_mut(node).and_then(|node| node.process.take());
         let Some(mut process) = process else { return };
         self.verify_all(&mut process);
-        self.report.count(Fault::Crash);
+        self.struck(Fault::Crash, under_way(&process));
         self.bury(&process, End::Crashed);
         self.restart_later(node);
     }
@@ -309,6 +322,7 @@ impl World {
     }
 
     fn restart_later(&mut self, node: usize) {
+        self.aim(node, Moment::Down);
         let after_us = self.faults.skewed(1_000, 3_000_000);
         self.queue.push(self.now_us + after_us, Event::Trouble(Trouble::Restart { node }));
     }
@@ -325,7 +339,8 @@ impl World {
     fn begin_drain(&mut self, node: usize) {
         let running = self.nodes.get(node).and_then(|node| node.process.as_ref());
         let Some(number) = running.filter(|p| !p.draining).map(|p| p.number) else { return };
-        self.report.count(Fault::Drain);
+        self.struck_node(Fault::Drain, node);
+        self.aim(node, Moment::Drain);
         self.with_process(node, number, |world, process| {
             process.draining = true;
             process.region.drain(world.reading(process).into());
@@ -380,7 +395,7 @@ impl World {
         };
         match trouble {
             Trouble::Flush { home, shard } => {
-                self.report.count(Fault::Flush);
+                self.struck_home(Fault::Flush, home);
                 let Home { store, truth, .. } = self.homes.at_mut(home);
                 store.memory.flush(shard);
                 truth.lose(of(shard), false);
@@ -393,9 +408,12 @@ impl World {
                 store.replicas.insert(shard, copy);
             }
             Trouble::Failover { home, shard } => {
+                if !self.homes.at(home).store.replicas.contains_key(&shard) {
+                    return;
+                }
+                self.struck_home(Fault::Failover, home);
                 let Home { store, truth, answered } = self.homes.at_mut(home);
                 let Some((replica, expiries)) = store.replicas.remove(&shard) else { return };
-                self.report.count(Fault::Failover);
                 store.memory.fail_over(shard, &replica);
                 answered.fail_over();
                 truth.lose(of(shard), false);
@@ -432,7 +450,7 @@ impl World {
     }
 
     pub(crate) fn evict_cell(&mut self, home: usize, name: CellName) {
-        self.report.count(Fault::Evict);
+        self.struck_home(Fault::Evict, home);
         let Home { store, truth, answered } = self.homes.at_mut(home);
         store.memory.evict(name);
         let Some(subject) = self.digests.get(&name.subject).copied() else { return };

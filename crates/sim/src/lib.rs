@@ -13,15 +13,19 @@
 //! 4. `asking`, `grants`: what is claimed until the region grants it.
 //! 5. `abroad`: what a process says to other regions and hears of them.
 //! 6. `oracles`, `audit`: the comparison, after every event and at the end.
-//! 7. [`Fleet`]: the same processes without oracles, for calls that somebody else brings.
+//! 7. [`Coverage`], [`corpus`]: what faults strike into, and what they found before.
 
 mod abroad;
+mod aim;
 mod arrive;
 mod asking;
 mod audit;
 #[cfg(feature = "planted")]
 pub mod canaries;
 mod chance;
+mod corpus;
+mod coverage;
+mod cut;
 mod decide;
 mod drive;
 mod fault;
@@ -29,6 +33,7 @@ mod faults;
 mod fleet;
 mod ghost;
 mod grants;
+mod jobs;
 mod judge;
 mod node;
 mod options;
@@ -43,13 +48,18 @@ mod shape;
 mod shrink;
 mod store;
 mod strike;
+mod struck;
 mod truth;
 mod wait;
 mod world;
 
 pub use chance::Chance;
-pub use fleet::{Fleet, FleetCheck, FleetOptions, FleetWork, Settled, Trouble, TroubleKind};
-pub use options::{Fault, Faults, Kind, Options, Traffic};
+pub use corpus::{Past, corpus};
+pub use coverage::{Coverage, Moment};
+pub use cut::Cut;
+pub use fault::{Fault, Faults};
+pub use jobs::{in_jobs, jobs_max};
+pub use options::{Kind, Options, Traffic};
 pub use overshoot::{overshoot, overshoot_grid};
 pub use promises::{Block, Picture, Promises, promises};
 pub use report::{Report, Violation};

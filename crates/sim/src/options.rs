@@ -73,6 +73,8 @@ pub struct Options {
     pub plain: bool,
     /// What goes wrong.
     pub faults: Faults,
+    /// Faults also strike at what has just begun.
+    pub aims: bool,
     /// What is known to be wrong, and where it is excused, is not looked at: see `excuses` in the
     /// oracles.
     pub excuses: bool,
@@ -123,7 +125,7 @@ impl Options {
         let regions_more = chance.of(&[0, 2, 6]).unwrap_or(0);
         let size = |number| usize::try_from(number).unwrap_or(1);
         let dealt = Shape::dealt(size(regions), size(nodes));
-        let (shape, safety_ms) = shape(seed, (dealt, safety_ms), (global, private));
+        let (shape, safety_ms, aims) = shape(seed, (dealt, safety_ms), (global, private));
         Self {
             seed,
             regions_max: u16::try_from(shape.regions()).unwrap_or(10) + regions_more,
@@ -145,6 +147,7 @@ impl Options {
             late_readings: chance.percent(50),
             tuning: tuning(&mut chance, &mut consistency),
             plain: false,
+            aims,
             faults,
             excuses: true,
             inside: true,
@@ -174,6 +177,8 @@ impl Options {
             }
         };
         add(self.shape != full.shape, "shape", self.shape.to_string());
+        let regions_max = self.regions_max;
+        add(regions_max != full.regions_max, "regions-max", regions_max.to_string());
         add(self.kinds != full.kinds, "subjects", self.kinds.len().to_string());
         add(self.requests != full.requests, "requests", self.requests.to_string());
         add(self.safety_ms != full.safety_ms, "ms", self.safety_ms.to_string());
@@ -182,6 +187,9 @@ impl Options {
         add(bounded != full.bounded_percent, "bounded", bounded.to_string());
         add(self.deny_percent != full.deny_percent, "deny", self.deny_percent.to_string());
         add(self.faults != full.faults, "faults", self.faults.to_string());
+        if full.aims && !self.aims {
+            line.push_str(" --no-aims");
+        }
         if !self.excuses {
             line.push_str(" --no-excuses");
         }
@@ -193,12 +201,12 @@ impl Options {
 }
 
 /// In one of four worlds of several regions, there are up to ten, and each has a size of its own.
-/// From a stream of its own, so that the other seeds expand into what they always did.
+/// Faults strike at what is under way there. From a stream of its own, so that the other seeds expand into what they always did.
 fn shape(
     seed: u64,
     (dealt, safety_ms): (Shape, u64),
     (global, private): (bool, bool),
-) -> (Shape, u64) {
+) -> (Shape, u64, bool) {
     let mut chance = Chance::new(seed, "shape");
     let drawn = global && chance.below(4) == 0;
     let shape = if drawn { Shape::drawn(&mut chance) } else { dealt };
@@ -206,7 +214,7 @@ fn shape(
     let shape = if private { Shape::dealt(shape.regions(), shape.regions()) } else { shape };
     // Most of what a process does it does by the clock: the more there are, the shorter the run.
     let safety_ms = if drawn { safety_ms * 2 / 3 } else { safety_ms };
-    (shape, safety_ms)
+    (shape, safety_ms, drawn)
 }
 
 /// In one run of three, queues and calls are so small that what rarely happens happens often.
@@ -300,7 +308,7 @@ impl fmt::Display for Options {
         if self.is_global() {
             writeln!(f, "{rule:?}, repeats from {repeat_counters_min}, {rows_max} rows at once")?;
         }
-        writeln!(f, "late readings: {}", self.late_readings)?;
+        writeln!(f, "late readings: {}, faults aim: {}", self.late_readings, self.aims)?;
         write!(f, "faults: {}", self.faults)
     }
 }

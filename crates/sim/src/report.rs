@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::chance::mix;
-use crate::fault::Fault;
+use crate::coverage::Coverage;
 use crate::truth::Cause;
 
 /// A promise that was broken.
@@ -66,8 +66,8 @@ pub struct Report {
     pub calls: u64,
     /// Subjects dropped from a table.
     pub evicted: u64,
-    /// How often each kind of fault struck.
-    pub faults: BTreeMap<Fault, u64>,
+    /// How often each kind of fault struck, and into what.
+    pub faults: Coverage,
     /// Admitted cost that the store does not have, by cause.
     pub lost: BTreeMap<Cause, u64>,
     /// The largest share of its limit that was admitted to a cell, in thousandths.
@@ -102,10 +102,6 @@ impl Report {
         for word in words {
             self.trace = mix(self.trace.rotate_left(7) ^ word);
         }
-    }
-
-    pub(crate) fn count(&mut self, fault: Fault) {
-        *self.faults.entry(fault).or_default() += 1;
     }
 
     /// A run that exercised nothing proves nothing.

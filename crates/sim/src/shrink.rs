@@ -45,6 +45,7 @@ fn candidates(from: &Options) -> Vec<Options> {
     for fault in Fault::ALL {
         add(&|options| options.faults = options.faults.without(fault));
     }
+    add(&|options| options.aims = false);
     for share in [2, 4, 8, 16] {
         add(&|options| options.requests -= options.requests / share);
     }

@@ -4,10 +4,12 @@ use tidegate_convergence::{Asked, Granted, Outcome, Refresh, Waiter};
 use tidegate_limiter::planted::{self, Planted};
 use tidegate_limiter::{AskedFor, Asking, Need, Reason, Request, Ticket};
 
+use crate::coverage::Moment;
 use crate::decide::Stage;
 use crate::fault::Fault;
 use crate::ghost::Reading;
 use crate::node::{Caller, Process};
+use crate::struck::awaited_by;
 use crate::world::{Event, World};
 
 /// Times a caller looks again. In one thread nobody needs as many.
@@ -112,6 +114,9 @@ impl World {
             let at_us = self.now_us + self.scheduling.below(5_000);
             self.queue.push(at_us, Event::Deadline { node, number, waiter, leaves: true });
         }
+        if caller.batch {
+            self.aim(node, Moment::Batch);
+        }
         process.callers.insert(waiter, caller);
     }
 
@@ -125,7 +130,7 @@ impl World {
                 world.leave_claims(process, waiter);
                 process.region.leave(&process.table, waiter, now);
                 world.cancel(process, &caller);
-                world.report.count(Fault::Leave);
+                world.struck(Fault::Leave, awaited_by(&caller));
                 world.give_back(process, &caller);
             } else if caller.claims {
                 world.give_up(process, waiter, caller);

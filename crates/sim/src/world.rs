@@ -9,6 +9,7 @@ use tidegate_limiter::{
 };
 
 use crate::abroad::{Database, Errand, Maxima, Returned, Whose};
+use crate::aim::AIMS_MAX;
 use crate::chance::Chance;
 use crate::fault::Fault;
 use crate::faults::Trouble;
@@ -156,6 +157,9 @@ pub struct World {
     pub(crate) workload: Chance,
     pub(crate) network: Chance,
     pub(crate) faults: Chance,
+    /// Of what strikes at something, and how often it still may.
+    pub(crate) aims: Chance,
+    pub(crate) aims_left: u32,
     pub(crate) scheduling: Chance,
     /// Of everything that only bounded requests do.
     pub(crate) consistency: Chance,
@@ -210,6 +214,8 @@ impl World {
             workload: Chance::new(seed, "workload"),
             network: Chance::new(seed, "network"),
             faults,
+            aims: Chance::new(seed, "aims"),
+            aims_left: if options.aims { AIMS_MAX } else { 0 },
             scheduling: Chance::new(seed, "scheduling"),
             consistency: Chance::new(seed, "bounded"),
             outage: Chance::new(seed, "outages"),

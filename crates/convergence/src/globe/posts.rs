@@ -168,7 +168,11 @@ impl Globe {
             }
             if value.own > 0 {
                 let own = value.own;
-                // The mistake: nothing of it is taken to be this process's own.
+                // The mistake: all of it is taken to be this process's own.
+                if planted::is(Planted::OwnHidesMine) {
+                    cell.acknowledge(own.min(cell.mine()));
+                }
+                // The mistake: nothing of it is.
                 if planted::is(Planted::OwnAdded) {
                     cell.observe_region(own, 0);
                 } else {

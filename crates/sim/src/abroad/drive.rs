@@ -6,8 +6,10 @@ use tidegate_convergence::{
 };
 
 use super::{Errand, Returned};
+use crate::coverage::Moment;
 use crate::fault::Fault;
 use crate::node::Process;
+use crate::struck::moment_of;
 use crate::world::{Event, World};
 
 /// Which call of which process.
@@ -55,11 +57,12 @@ impl World {
         if let Some(abroad) = &mut process.abroad {
             abroad.calls.insert(id, (errand.clone(), sent_ms));
         }
-        let whose = (node, number, id);
+        let (whose, what) = ((node, number, id), errand.moment());
+        self.aim(node, what);
         self.queue.push(self.now_us + timeout_ms * 1_000, Event::GlobeTimeout { whose });
         let arrives_us = match errand {
-            Errand::Global(_) => self.crossing(node),
-            Errand::Board(_) | Errand::Read(_) => self.arrival(node, 0),
+            Errand::Global(_) => self.crossing((node, what)),
+            Errand::Board(_) | Errand::Read(_) => self.arrival((node, what), 0),
         };
         if let Some(at_us) = arrives_us {
             self.queue.push(at_us, Event::ErrandArrives { whose, errand: Box::new(errand) });
@@ -67,12 +70,12 @@ impl World {
     }
 
     /// When a message to or from the global store arrives, if it does.
-    fn crossing(&mut self, node: usize) -> Option<u64> {
+    fn crossing(&mut self, (node, what): (usize, Moment)) -> Option<u64> {
         let (vanish, most_us) =
             self.database.as_ref().map(|d| (d.vanish_permille, d.latency_us))?;
-        let lost = self.strikes(Fault::Vanish, vanish);
+        let lost = self.strikes((Fault::Vanish, what), vanish);
         let mut takes_us = self.network.between(most_us / 4, most_us);
-        if self.strikes(Fault::Delay, self.delay_permille) {
+        if self.strikes((Fault::Delay, what), self.delay_permille) {
             takes_us += self.network.skewed(5_000, 8_000_000);
         }
         (!lost && !self.is_severed(node)).then_some(self.now_us + takes_us)
@@ -100,16 +103,20 @@ impl World {
         let (now_us, now_ms) = (self.now_us, self.now_ms());
         let store = &mut self.homes.at_mut(home).store;
         let error = if store.away_until_us > now_us {
-            if !store.away_answers {
+            let answers = store.away_answers;
+            self.struck(Fault::Away, errand.moment());
+            if !answers {
                 return;
             }
             Some(StoreError::Unreachable("away".to_owned()))
         } else if store.refusals > 0 {
             store.refusals -= 1;
+            self.struck(Fault::Refuse, errand.moment());
             Some(StoreError::Refused("NOSCRIPT".to_owned()))
         } else {
             None
         };
+        let store = &mut self.homes.at_mut(home).store;
         let returned = match (errand, error) {
             (Errand::Board(_), Some(error)) => Returned::Board(Err(error)),
             (_, Some(error)) => Returned::Read(Err(error)),
@@ -118,7 +125,7 @@ impl World {
             (Errand::Global(_), None) => return,
         };
         self.note(&[21, number.into()], || format!("{id:?} of process {number}: {returned:?}"));
-        if let Some(at_us) = self.arrival(node, 1) {
+        if let Some(at_us) = self.arrival((node, errand.moment()), 1) {
             let returned = Box::new(returned);
             self.queue.push(at_us, Event::ErrandReturns { whose, returned });
         }
@@ -131,26 +138,28 @@ impl World {
         }
         self.report.events += 1;
         let (now_us, now_ms, home) = (self.now_us, self.now_ms(), self.home_of(whose.0));
+        let what = moment_of(&call);
         let Some(database) = &mut self.database else { return };
         let (late, busy) = (database.late_permille, database.busy_permille);
         if database.away_until_us > now_us {
-            self.report.count(Fault::Outage);
-            if database.away_answers {
+            let answers = database.away_answers;
+            self.struck(Fault::Outage, what);
+            if answers {
                 let error = GlobalError::Unreachable("away".to_owned());
-                self.come_back(whose, Err(error));
+                self.come_back((whose, what), Err(error));
             }
             return;
         }
         if let Some(error) = database.refuses(&call) {
-            self.report.count(Fault::Poison);
-            return self.come_back(whose, Err(error));
+            self.struck(Fault::Poison, what);
+            return self.come_back((whose, what), Err(error));
         }
-        if self.strikes(Fault::Busy, busy) {
+        if self.strikes((Fault::Busy, what), busy) {
             let error = GlobalError::Busy("deadlock".to_owned());
-            return self.come_back(whose, Err(error));
+            return self.come_back((whose, what), Err(error));
         }
         if let GlobalCall::Publish(batch) = call {
-            let late = self.strikes(Fault::Late, late);
+            let late = self.strikes((Fault::Late, what), late);
             return self.begin_row(whose, batch, late);
         }
         self.check_deleted(&call, true);
@@ -168,8 +177,11 @@ impl World {
         {
             self.broken("namesake", || format!("region {home} took a name from another"));
         }
+        if matches!(answered, Err(GlobalError::NameTaken { .. })) {
+            self.struck(Fault::Namesake, what);
+        }
         self.check_deleted(&call, false);
-        self.come_back(whose, answered);
+        self.come_back((whose, what), answered);
     }
 
     /// A row is begun: it is visible at once, later, or never.
@@ -198,12 +210,16 @@ impl World {
         }
         database.commit(whose.1, id, batch);
         self.note(&[22, id], || format!("row {id} is visible"));
-        self.come_back(whose, Ok(GlobalReply::Published { id }));
+        self.come_back((whose, Moment::Publish), Ok(GlobalReply::Published { id }));
     }
 
     /// The global store answers.
-    fn come_back(&mut self, whose: Whose, answered: Result<GlobalReply, GlobalError>) {
-        if let Some(at_us) = self.crossing(whose.0) {
+    fn come_back(
+        &mut self,
+        (whose, what): (Whose, Moment),
+        answered: Result<GlobalReply, GlobalError>,
+    ) {
+        if let Some(at_us) = self.crossing((whose.0, what)) {
             let returned = Box::new(Returned::Global(answered));
             self.queue.push(at_us, Event::ErrandReturns { whose, returned });
         }
