@@ -295,12 +295,11 @@ impl<'a> Ledger<'a> {
         let (turn, before) = (position.turn(), position.turn().previous());
         let began = self.began(turn).map_or(now.monotonic_ms(), |began| began.at_ms);
         let idle_ms = now.monotonic_ms().saturating_sub(began);
+        let idle_ms = if planted::is(Planted::WallClockExpiry) { u64::MAX } else { idle_ms };
         // While the wall clock is in one of the two cells or next to them, they count by it,
         // however long that lasts.
         let counts = (now.unix_ms() / window_ms).abs_diff(position.sequence()) <= 1;
-        let past = idle_ms >= window_ms.saturating_mul(WINDOWS_PAST);
-        let past = past || planted::is(Planted::WallClockExpiry);
-        let expired = !strict && !counts && past;
+        let expired = !strict && !counts && idle_ms >= window_ms.saturating_mul(WINDOWS_PAST);
         let cells = [(turn, self.cell(turn)), (before, self.cell(before))];
         let unrecorded =
             |(turn, cell): &(Turn, Cell<'_>)| cell.mine.read(*turn) > cell.acked.read(*turn);

@@ -201,7 +201,8 @@ impl Options {
 }
 
 /// In one of four worlds of several regions, there are up to ten, and each has a size of its own.
-/// Faults strike at what is under way there. From a stream of its own, so that the other seeds expand into what they always did.
+/// Faults strike at what is under way there. From a stream of its own, so that the other seeds
+/// expand into what they always did.
 fn shape(
     seed: u64,
     (dealt, safety_ms): (Shape, u64),
