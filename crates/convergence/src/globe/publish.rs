@@ -127,8 +127,7 @@ impl Globe {
     /// Publishes what a cell holds, if enough of it is new.
     fn weigh(&mut self, at: At<'_>, post: &Post, reply: &Reply) {
         let Post { subject, window_ms, sequence, step } = *post;
-        let served = self.served.contains_key(&subject);
-        if planted::is(Planted::PublishServedOnly) && !served {
+        if self.omits(subject) {
             return;
         }
         let before = sequence.checked_sub(1).map(|before| (before, reply.previous.sum));
@@ -158,6 +157,11 @@ impl Globe {
                 self.put_out(counter);
             }
         }
+    }
+
+    /// The mistake: a leader publishes nothing that it does not serve.
+    fn omits(&self, subject: Digest) -> bool {
+        planted::is(Planted::PublishServedOnly) && !self.served.contains_key(&subject)
     }
 
     /// What a mistake would publish instead of what the region has recorded.
@@ -236,12 +240,14 @@ impl Globe {
 
     /// Everything was read that was in the feed at this moment. What was acknowledged long before,
     /// and is not there, the store has lost: nobody else may miss it, because not every total was
-    /// posted by somebody. It is published again, each cell once in that time at most. (Long before,
-    /// because a replica may lag, and late rows are asked for one after the other.)
+    /// posted by somebody. It is published again, each cell once in that time at most. (Long
+    /// before, because a replica may lag, and late rows are asked for one after the other.)
     pub(super) fn put_out_late(&mut self, heard_ms: u64) {
         while let Some((cell, (count, window_ms))) = self.leader.sent.take_late(heard_ms) {
             let CellName { subject, sequence } = cell;
-            self.put_out(Counter { window_ms, sequence, subject, count });
+            if !self.omits(subject) {
+                self.put_out(Counter { window_ms, sequence, subject, count });
+            }
         }
     }
 
