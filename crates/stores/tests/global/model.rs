@@ -106,8 +106,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => Just(Step::Lapse),
         // More than one statement deletes.
         1 => (batches(), 50..150_usize).prop_map(|(batch, count)| Step::Burst(batch, count)),
-        1 => Just(Step::Follow),
-        1 => Just(Step::TakeOver),
+        4 => Just(Step::Follow),
+        4 => Just(Step::TakeOver),
     ];
     proptest::collection::vec(step, 1..50)
 }
@@ -127,7 +127,11 @@ struct World {
 struct History {
     model: MemoryGlobe,
     begun: [Option<(u64, Batch)>; HANDS],
-    follower: Option<MemoryGlobe>,
+    /// The largest id of a row that ever was visible: more a replica cannot know. Not the model's
+    /// word, but the database's.
+    visible_id: u64,
+    /// What the replica has, and what it knows of ids.
+    follower: Option<(MemoryGlobe, u64)>,
     lapsed_ms: u64,
     start: Instant,
 }
@@ -152,8 +156,8 @@ impl World {
     fn run(&self, steps: &[Step]) {
         self.runtime.block_on(async {
             let (model, begun, follower) = (MemoryGlobe::default(), [const { None }; HANDS], None);
-            let start = Instant::now();
-            let mut history = History { model, begun, follower, lapsed_ms: 0, start };
+            let (start, visible_id, lapsed_ms) = (Instant::now(), 0, 0);
+            let mut history = History { model, begun, visible_id, follower, lapsed_ms, start };
             // A history that failed may have left some open.
             self.end_all(&mut history).await;
             self.place.clear().await;
@@ -173,6 +177,9 @@ impl World {
         let passed_ms = u64::try_from(history.start.elapsed().as_millis()).unwrap();
         let theirs = self.stores[turn % self.stores.len()].call(call).await;
         let ours = history.model.call(call, passed_ms + history.lapsed_ms);
+        if let Ok(GlobalReply::Published { id }) = theirs {
+            history.visible_id = history.visible_id.max(id);
+        }
         match (&theirs, &ours) {
             // Clocks are read at different moments.
             (
@@ -193,6 +200,8 @@ impl World {
                     let id = history.model.begin();
                     history.model.commit(id, batch.clone());
                 }
+                let newest = rows(self.stores[0].call(&import(0, &[])).await).last().map(|r| r.id);
+                history.visible_id = history.visible_id.max(newest.unwrap());
             }
             Step::Begin(hand, batch) => self.begin(history, *hand, batch).await,
             Step::End(hand, commits) => self.end(history, *hand, *commits).await,
@@ -206,14 +215,13 @@ impl World {
             }
             Step::Follow => {
                 self.place.follow().await;
-                history.follower = Some(history.model.replica());
+                history.follower = Some((history.model.replica(), history.visible_id));
             }
             Step::TakeOver => {
-                let Some(follower) = history.follower.clone() else { return };
+                let Some((follower, visible_id)) = history.follower.clone() else { return };
                 self.end_all(history).await;
-                let next_id = follower.clone().begin();
-                self.place.take_over(next_id).await;
-                history.model = follower;
+                self.place.take_over(visible_id + 1).await;
+                (history.model, history.visible_id) = (follower, visible_id);
             }
             Step::Call(_) => unreachable!("it is compared"),
         }
@@ -242,6 +250,7 @@ impl World {
         let how = if commits { "COMMIT" } else { "ROLLBACK" };
         sqlx::raw_sql(how).execute(hand_of).await.unwrap();
         if let Some((id, batch)) = history.begun[hand].take().filter(|_| commits) {
+            history.visible_id = history.visible_id.max(id);
             history.model.commit(id, batch);
         }
     }

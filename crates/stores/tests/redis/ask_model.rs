@@ -146,8 +146,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             2 => (1..5_u64).prop_map(|steps| Step::Later(steps * STEP_MS)),
             1 => (1..4_u64).prop_map(|steps| Step::Later(steps * AGE_MS)),
             1 => Just(Step::Flush),
-            1 => Just(Step::Follow),
-            1 => Just(Step::TakeOver),
+            3 => Just(Step::Follow),
+            3 => Just(Step::TakeOver),
             1 => (0..4_u32, 0..3_u64).prop_map(|(number, sequence)| Step::Evict(number, sequence)),
             1 => Just(Step::ForgetScripts),
         ];
