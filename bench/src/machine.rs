@@ -26,6 +26,12 @@ pub(crate) fn resident_bytes() -> Option<u64> {
     Some(kilobytes(&status, "VmRSS:")? * 1024)
 }
 
+/// The most memory of this process that was resident at a time, in bytes.
+pub(crate) fn peak_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    Some(kilobytes(&status, "VmHWM:")? * 1024)
+}
+
 /// Nanoseconds that this thread could have run while others had the core; 0 where the kernel
 /// does not say.
 pub(crate) fn waited_ns() -> u64 {

@@ -11,6 +11,7 @@ mod globe;
 mod machine;
 mod region;
 mod report;
+mod simulate;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -39,6 +40,8 @@ enum Bench {
     Globe(globe::Args),
     /// What a fleet of two regions asks of its Redis, its database, its network and its memory.
     Capacity(capacity::Args),
+    /// A trial of ten million lines: reading, deciding, memory.
+    Simulate(simulate::Args),
     /// Fills one contestant in a fresh process and says what that took; `decide` starts it.
     #[command(hide = true)]
     MemoryProbe(decide::memory::ProbeArgs),
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         Bench::Bounded(args) => bounded::main(&args),
         Bench::Globe(args) => globe::main(&args),
         Bench::Capacity(args) => capacity::main(&args),
+        Bench::Simulate(args) => simulate::main(&args),
         Bench::GlobeMemoryProbe(args) => globe::memory::probe(&args),
         Bench::MemoryProbe(args) => decide::memory::probe(&args),
         Bench::CallgrindRun(args) => decide::callgrind::run(&args),

@@ -8,7 +8,7 @@ use crate::repo::Repo;
 use crate::setup;
 
 /// The benchmarks of `bench/`, by name.
-const NAMES: [&str; 5] = ["decide", "region", "bounded", "globe", "capacity"];
+const NAMES: [&str; 6] = ["decide", "region", "bounded", "globe", "capacity", "simulate"];
 
 /// `cargo xtask bench <name> [args]`.
 pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {

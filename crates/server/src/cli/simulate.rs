@@ -127,6 +127,9 @@ pub struct PolicyArgs {
 #[derive(Args, Clone, Debug)]
 pub struct SuggestArgs {
     /// Find the lowest limit that would have limited few, for each length of the window.
+    ///
+    /// Who is limited is what --by says, or each limit of the policy; of two, the candidate.
+    /// Overrides do not count.
     #[arg(long)]
     pub suggest: bool,
     /// How many: a share of the identifiers.

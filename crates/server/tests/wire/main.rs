@@ -37,6 +37,8 @@ mod region;
 #[cfg(test)]
 mod security;
 #[cfg(test)]
+mod simulate;
+#[cfg(test)]
 mod singles;
 #[cfg(test)]
 mod support;

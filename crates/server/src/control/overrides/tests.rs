@@ -140,3 +140,28 @@ impl<S: Strategy<Value = std::collections::BTreeSet<String>> + 'static> Shuffled
         self.prop_map(|set| set.into_iter().collect::<Vec<_>>()).prop_shuffle().boxed()
     }
 }
+
+proptest! {
+    #![proptest_config(many())]
+
+    /// `tidegate simulate` searches one by one what is searched quickly here.
+    #[test]
+    fn a_trial_finds_the_same_override(
+        patterns in prop::collection::vec("[ab*]{1,5}", 0..8),
+        identifier in "[ab]{0,6}",
+    ) {
+        let mut seen = HashSet::new();
+        let patterns: Vec<String> =
+            patterns.into_iter().filter(|it| seen.insert(it.clone())).collect();
+        let one = |pattern: &String| tidegate_trial::Override {
+            pattern: pattern.clone(),
+            limit: 1,
+            window_ms: None,
+        };
+        let tried = tidegate_trial::Overrides::new(patterns.iter().map(one).collect());
+        let all: Vec<&str> = patterns.iter().map(String::as_str).collect();
+        let expected = found(&overrides(&all), &identifier).map(str::to_owned);
+        let by_trial = tried.find(&identifier).and_then(|at| patterns.get(at)).cloned();
+        prop_assert_eq!(by_trial, expected);
+    }
+}
