@@ -249,6 +249,8 @@ pub struct Changed {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Suggestion {
+    /// The name of the limit in the policy.
+    pub name: String,
     /// What is limited, as in [`LimitFindings::by`].
     pub by: String,
     /// The window.

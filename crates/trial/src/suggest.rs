@@ -105,6 +105,7 @@ impl Suggester {
                 peaks.sort_unstable();
                 let lowest = lowest(&peaks, max_affected_ppm);
                 all.push(Suggestion {
+                    name: limit.name.clone(),
                     by: limit.by.words(),
                     window_ms: *window_ms,
                     limit: lowest,

@@ -70,7 +70,8 @@ fn the_commands_of_the_guide_say_what_stands_there() {
     assert!(steps.len() > 4, "{} commands", steps.len());
     for step in steps {
         let words: Vec<&str> = step.command.split_whitespace().collect();
-        let Some(("tidegate", args)) = words.split_first().map(|(first, rest)| (*first, rest)) else {
+        let Some(("tidegate", args)) = words.split_first().map(|(first, rest)| (*first, rest))
+        else {
             // Where the example is: the test is there already.
             assert_eq!(words, ["cd", "examples/simulate"]);
             continue;

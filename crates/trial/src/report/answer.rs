@@ -52,7 +52,12 @@ fn alone(policy: &PolicyFindings) -> String {
 
 /// How the sentence calls the policy.
 fn name(policy: &PolicyFindings) -> String {
-    if policy.name.is_empty() { "This policy".to_owned() } else { policy.name.clone() }
+    // What a limit on the command line is called.
+    if matches!(policy.name.as_str(), "" | "policy") {
+        "This policy".to_owned()
+    } else {
+        policy.name.clone()
+    }
 }
 
 /// Calls that a limit applied to.

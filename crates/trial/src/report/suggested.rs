@@ -22,15 +22,15 @@ pub(super) fn section(html: &mut Html, findings: &Findings) {
     let rows = findings.suggestions.iter().map(|suggestion| {
         let (affected, all) = (suggestion.affected, suggestion.identifiers);
         vec![
-            Cell::Words(length(suggestion.window_ms)),
-            Cell::Words(suggestion.by.clone()),
+            Cell::Words(format!("{}, {}", suggestion.name, suggestion.by)),
+            Cell::Number(length(suggestion.window_ms), suggestion.window_ms),
             Cell::Number(count(suggestion.limit), suggestion.limit),
             Cell::Number(count(affected), affected),
             Cell::Number(share(affected, all), affected),
             Cell::Number(share(suggestion.max_affected_ppm, ALL_PPM), suggestion.max_affected_ppm),
         ]
     });
-    let heads = ["Window", "What", "Limit", "Would be limited", "Of all", "Asked for"];
+    let heads = ["What", "Window", "Limit", "Would be limited", "Of all", "Asked for"];
     let rows = rows.collect();
     html.table(Table { caption: "The lowest limits", sortable: false, heads: &heads, rows });
     html.raw("<div class=\"cards\">\n");
@@ -42,7 +42,7 @@ pub(super) fn section(html: &mut Html, findings: &Findings) {
 
 /// How many a limit would have limited.
 fn curve(html: &mut Html, index: usize, suggestion: &Suggestion) {
-    let title = format!("{}, {}", length(suggestion.window_ms), suggestion.by);
+    let title = format!("{}, {}: {}", suggestion.name, suggestion.by, length(suggestion.window_ms));
     html.raw("<article class=\"card\">\n").element("h3", &title);
     html.raw("<figure data-plot=\"curve\"").attribute("data-of", index).raw(">\n");
     legend(html, &[("admitted", "identifiers limited"), ("chosen", "suggested")]);

@@ -201,6 +201,7 @@ fn suggestion(window_ms: u64) -> Suggestion {
         .collect();
     let chosen = curve.iter().find(|point| point.affected <= 52).copied().unwrap_or_default();
     Suggestion {
+        name: "per-ip".to_owned(),
         by: "by ip".to_owned(),
         window_ms,
         limit: chosen.limit,
