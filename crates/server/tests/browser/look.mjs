@@ -52,6 +52,16 @@ const CHECKS = {
     for (const settings of LOOKS) await open(file, settings, plots);
   },
 
+  // No error and no request, whether there is much to draw or not.
+  async opens(file) {
+    for (const settings of LOOKS) {
+      await open(file, settings, async (page) => {
+        const [figures, canvases] = [page.locator("figure[data-plot]"), page.locator("canvas")];
+        must((await figures.count()) === (await canvases.count()), "every figure has a canvas");
+      });
+    }
+  },
+
   async fits(file) {
     for (const settings of LOOKS) {
       await open(file, settings, async (page) => {

@@ -10,6 +10,13 @@ fn plots_are_drawn_without_an_error_and_without_a_request() {
 }
 
 #[test]
+fn a_page_about_nearly_nothing_is_a_page() {
+    for (name, findings) in made::sparse() {
+        holds("opens", &page(name, &findings));
+    }
+}
+
+#[test]
 fn nothing_is_wider_than_a_phone() {
     holds("fits", &page("everything", &made::findings()));
 }

@@ -48,6 +48,25 @@ pub(crate) fn alone() -> Findings {
     Findings { version: 1, trace: trace(), topology, policies, ..Findings::default() }
 }
 
+/// Pages about nearly nothing: no call, one call, suggestions alone, and a limit of 0.
+pub(crate) fn sparse() -> Vec<(&'static str, Findings)> {
+    let nothing = Findings { policies: vec![PolicyFindings::default()], ..Findings::default() };
+    let mut one = nothing.clone();
+    if let Some(policy) = one.policies.first_mut() {
+        policy.slice_ms = 1;
+        policy.over_time = vec![Slice { from_unix_ms: MIDNIGHT, admitted: 1, denied: 0 }];
+        policy.limits = vec![LimitFindings::default()];
+    }
+    let suggestions = vec![suggestion(60_000), Suggestion::default()];
+    let suggested = Findings { suggestions, ..Findings::default() };
+    vec![
+        ("nothing", Findings::default()),
+        ("no-call", nothing),
+        ("one-call", one),
+        ("suggested", suggested),
+    ]
+}
+
 fn trace() -> TraceFacts {
     TraceFacts {
         source: "access.log.gz".to_owned(),
