@@ -15,8 +15,6 @@ mod net;
 mod process;
 mod trouble;
 
-use std::collections::BTreeMap;
-
 use tidegate_convergence::{GlobeTuning, MemoryGlobe, MemoryRegion, Tuning};
 use tidegate_limiter::{Consistency, RequestError};
 
@@ -25,7 +23,6 @@ pub use net::FleetWork;
 pub use trouble::{Trouble, TroubleKind};
 
 use crate::chance::Chance;
-use caller::{Caller, Item};
 use net::{Event, Net};
 use process::Process;
 
@@ -235,8 +232,7 @@ impl Fleet {
     fn kill(&mut self, node: usize) {
         let Some(process) = self.nodes.get_mut(node).and_then(Option::take) else { return };
         let home = self.home_of(node);
-        let waiting: BTreeMap<_, Caller> = process.callers;
-        for caller in waiting.into_values() {
+        for caller in process.callers.into_values() {
             match self.pick(home) {
                 Some(other) => self.with(other, |process, net| process.ask_again(net, caller)),
                 None => self.net.settle_alone(caller.number),
@@ -252,11 +248,11 @@ impl Fleet {
     fn pick(&mut self, region: usize) -> Option<usize> {
         let (regions, nodes) = (self.options.regions, self.options.nodes);
         let any = self.choice.index(nodes);
-        let near = (0..regions).flat_map(|far| {
+        let mut near = (0..regions).flat_map(|far| {
             let first = (region + far) % regions * nodes;
             (0..nodes).map(move |more| first + (any + more) % nodes)
         });
-        near.into_iter().find(|node| self.nodes.get(*node).is_some_and(Option::is_some))
+        near.find(|node| self.nodes.get(*node).is_some_and(Option::is_some))
     }
 
     /// Lends a process that lives, and does what it asks for.
@@ -346,9 +342,6 @@ impl Home {
         }
     }
 }
-
-/// The checks of a caller that waits.
-type Items = Vec<Item>;
 
 #[cfg(test)]
 mod tests;

@@ -6,8 +6,6 @@ use tidegate_limiter::{
     Subject, Ticket, Window,
 };
 
-use super::Items;
-
 /// The workspace of every subject: a trace is of one.
 const WORKSPACE: &str = "w";
 
@@ -123,7 +121,7 @@ impl Item {
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
     pub(super) number: u64,
-    pub(super) items: Items,
+    pub(super) items: Vec<Item>,
     pub(super) consistency: Consistency,
     /// The clocks when it came: one reading, used throughout.
     pub(super) came: Now,

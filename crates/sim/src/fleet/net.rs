@@ -109,15 +109,14 @@ impl Net {
     /// When a message between a process and the store of its region arrives: there (0) or back
     /// (1). A connection keeps the order. `None` if the store is away.
     pub(super) fn store_arrival(&mut self, whose: Whose, way: usize) -> Option<u64> {
-        let (low, high) = self.store_latency_us;
-        let at_us = self.now_us.saturating_add(self.chance.between(low, high));
-        let last_us = self.last_us.get_mut(whose.node)?.get_mut(way)?;
-        let at_us = at_us.max(last_us.saturating_add(1));
         if self.is_store_away(whose.home) {
             return None;
         }
-        *self.last_us.get_mut(whose.node)?.get_mut(way)? = at_us;
-        Some(at_us)
+        let (low, high) = self.store_latency_us;
+        let at_us = self.now_us.saturating_add(self.chance.between(low, high));
+        let last_us = self.last_us.get_mut(whose.node)?.get_mut(way)?;
+        *last_us = at_us.max(last_us.saturating_add(1));
+        Some(*last_us)
     }
 
     /// The same between a region and the global store, where every call is on its own.

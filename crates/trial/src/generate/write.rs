@@ -81,7 +81,7 @@ fn json(made: &Made, out: &mut dyn Write) -> io::Result<()> {
 
 /// Year, month, day, hour, minute, second and millisecond, in UTC. Years begin in March here, so
 /// that the leap day is the last one; the days of four centuries are always as many.
-const fn civil(unix_ms: u64) -> [u64; 7] {
+fn civil(unix_ms: u64) -> [u64; 7] {
     let (days, of_day) = (unix_ms / DAY_MS + 719_468, unix_ms % DAY_MS);
     let (era, of_era) = (days / 146_097, days % 146_097);
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -89,7 +89,7 @@ const fn civil(unix_ms: u64) -> [u64; 7] {
     let from_march = (5 * of_year + 2) / 153;
     let day = of_year - (153 * from_march + 2) / 5 + 1;
     let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    let year = era * 400 + year + (month <= 2) as u64;
+    let year = era * 400 + year + u64::from(month <= 2);
     let (hour, minute) = (of_day / 3_600_000, of_day / 60_000 % 60);
     [year, month, day, hour, minute, of_day / 1_000 % 60, of_day % 1_000]
 }
