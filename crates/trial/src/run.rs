@@ -21,7 +21,7 @@ use arrayvec::ArrayVec;
 
 pub(crate) use names::{Names, hash_of};
 pub use one::OneProcess;
-pub(crate) use one::request;
+pub(crate) use one::{request, sweep};
 use slices::Slices;
 use tally::{Tally, Waiting};
 pub use trial::{Plan, Trial};

@@ -10,15 +10,13 @@ use tidegate_limiter::{LIMIT_MAX, Now, Options, Seed, Table};
 use crate::call::Check;
 use crate::findings::{CurvePoint, Suggestion};
 use crate::policy::{Policy, Rules};
-use crate::run::{Names, request};
+use crate::run::{Names, request, sweep};
 use crate::trace::{Fields, Record};
 
 /// Points of a curve, about.
 const POINTS: u64 = 100;
 /// Memory for subjects, taken as it is needed: nothing is evicted.
 const BUDGET_BYTES: usize = 64 << 30;
-/// Decisions between two steps of the sweep, which looks at 256 subjects.
-const SWEEP_DECISIONS: u64 = 256;
 /// All.
 const MILLION: u64 = 1_000_000;
 
@@ -90,9 +88,7 @@ impl Suggester {
                     *peak = used.max(*peak);
                 }
                 self.decisions = self.decisions.wrapping_add(1);
-                if self.decisions.is_multiple_of(SWEEP_DECISIONS) {
-                    self.table.sweep(now);
-                }
+                sweep(&self.table, self.decisions, now);
             }
         }
     }

@@ -108,10 +108,11 @@ impl Log {
         self.free == NONE && self.nodes.len() == self.nodes.capacity()
     }
 
-    /// After that: grows if little became free.
-    pub(crate) fn make_room(&mut self) {
-        if self.free_count < self.nodes.len() / 4 {
-            self.nodes.reserve(self.nodes.len().max(NODES_MIN));
+    /// After that: grows if little became free. Taking out looked at all identifiers, so that it
+    /// pays only once for so many admissions.
+    pub(crate) fn make_room(&mut self, identifiers: usize) {
+        if self.free_count < (self.nodes.len() / 4).max(identifiers) {
+            self.nodes.reserve(self.nodes.len().max(identifiers).max(NODES_MIN));
         }
     }
 }
@@ -140,7 +141,7 @@ mod tests {
                     for span in &mut spans {
                         log.expire(span, window, now);
                     }
-                    log.make_room();
+                    log.make_room(3);
                 }
                 let (span, plain) = (&mut spans[who], &mut plain[who]);
                 log.expire(span, window, now);

@@ -130,7 +130,7 @@ impl Tally {
             let window_ms = self.terms.get(standing.terms as usize).map_or(0, |it| it.window_ms);
             self.log.expire(&mut standing.span, window_ms, at_ms);
         }
-        self.log.make_room();
+        self.log.make_room(self.standings.len());
     }
 
     pub(crate) fn findings(&self, limit: &Limit, missing: u64) -> LimitFindings {
