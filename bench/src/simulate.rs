@@ -83,7 +83,9 @@ fn print(case: &str, figures: &[(&str, f64, &str)], args: &Args) -> Result<ExitC
             table.row(vec![case, what, format!("{value:.0}"), (*unit).to_owned()]);
         }
     }
-    table.print(2);
+    if !table.is_empty() {
+        table.print(2);
+    }
     let of = |name: &str| figures.iter().find(|(what, ..)| *what == name).map_or(0.0, |it| it.1);
     let targets = [
         ("decide", ">= 1,000,000 requests/s of a core", of("decide"), of("decide") >= RATE_MIN),
