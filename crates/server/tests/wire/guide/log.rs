@@ -15,7 +15,8 @@ const COPIER: &str = "198.51.100.230";
 
 const BROWSERS: [&str; 3] = [
     "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0",
-    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 Version/19.1 Safari/605.1.15",
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 \
+     Version/19.1 Safari/605.1.15",
     "Mozilla/5.0 (Linux; Android 16) AppleWebKit/537.36 Chrome/142.0.0.0 Mobile Safari/537.36",
 ];
 
@@ -51,6 +52,11 @@ impl Dice {
     fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
+
+    fn pick(&mut self, of: &[&'static str]) -> &'static str {
+        let index = self.below(of.len().try_into().unwrap());
+        of[usize::try_from(index).unwrap()]
+    }
 }
 
 struct Shop {
@@ -72,14 +78,14 @@ impl Shop {
     fn page(&mut self) -> String {
         match self.dice.below(5) {
             0 => "/".to_owned(),
-            1 => format!("/search?q={}", ["lamp", "chair", "desk"][self.dice.below(3) as usize]),
+            1 => format!("/search?q={}", self.dice.pick(&["lamp", "chair", "desk"])),
             _ => format!("/items/{}", 1 + self.dice.below(60)),
         }
     }
 
     /// A visit of a few pages; now and then somebody logs in.
     fn visit(&mut self, who: &str, begin_ms: u64, pages: u64) {
-        let agent = BROWSERS[self.dice.below(3) as usize];
+        let agent = self.dice.pick(&BROWSERS);
         let mut at_ms = begin_ms;
         for _ in 0..pages {
             if at_ms >= HOUR_S * 1_000 {
