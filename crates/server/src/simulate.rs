@@ -1,8 +1,8 @@
 //! `tidegate simulate`: limits tried on the traffic of a log.
 //!
 //! Promises: the decisions are those of a server, by the same code; nothing is connected to, and
-//! nothing is written but what is printed. Refuses: a policy with a mistake, a log of which nothing
-//! can be read. Fails with 2, and says what was expected.
+//! nothing is written but what is printed and the page of `--report`. Refuses: a policy with a
+//! mistake, a log of which nothing can be read. Fails with 2, and says what was expected.
 
 mod progress;
 mod show;
