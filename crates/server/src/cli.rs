@@ -61,6 +61,7 @@ mod config;
 mod control;
 mod globe;
 mod log;
+mod made;
 pub(crate) mod output;
 mod simulate;
 #[cfg(test)]
@@ -82,6 +83,7 @@ pub use control::{
 };
 pub use globe::{GcArgs, GlobeCommand, GlobeUrl, RegionsArgs, ShowArgs};
 pub use log::{LogArgs, LogFormat, LogLevel};
+pub use made::GenerateArgs;
 pub use output::Output;
 pub use simulate::{FormatArg, PolicyArgs, SimulateArgs, SuggestArgs, TraceArgs};
 pub use transport::TransportArgs;

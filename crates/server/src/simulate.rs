@@ -1,9 +1,11 @@
 //! `tidegate simulate`: limits tried on the traffic of a log.
 //!
 //! Promises: the decisions are those of a server, by the same code; nothing is connected to, and
-//! nothing is written but what is printed and the page of `--report`. Refuses: a policy with a
-//! mistake, a log of which nothing can be read. Fails with 2, and says what was expected.
+//! nothing is written but what is printed, the page of `--report` and the log of `--write-log`.
+//! Refuses: a policy with a mistake, a log of which nothing can be read. Fails with 2, and says what
+//! was expected.
 
+mod made;
 mod progress;
 mod show;
 
@@ -15,8 +17,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use tidegate_trial::{
-    By, Decide, Fields, Findings, Input, Logs, OneProcess, Plan, Policy, ReadOptions, Source,
-    SuggestOptions, TopologyFacts, Trial,
+    By, Fields, Findings, Input, Logs, Plan, Policy, ReadOptions, Source, SuggestOptions, Trial,
 };
 
 use crate::cli::output::{say, say_json};
@@ -24,8 +25,8 @@ use crate::cli::{PolicyArgs, SimulateArgs};
 use progress::Progress;
 use show::Shown;
 
-/// Largest policy that is read. More is another file.
-const POLICY_BYTES_MAX: u64 = 1 << 20;
+/// Largest policy or topology that is read. More is another file.
+const SETTINGS_BYTES_MAX: u64 = 1 << 20;
 /// Said wrongly, or the log cannot be used.
 const UNUSABLE: u8 = 2;
 /// The name of standard input.
@@ -44,8 +45,9 @@ const STDIN: &str = "-";
 /// ```
 #[must_use]
 pub fn simulate(args: &SimulateArgs) -> ExitCode {
-    match findings(args) {
-        Ok(findings) => {
+    match tried(args) {
+        Ok(None) => ExitCode::SUCCESS,
+        Ok(Some(findings)) => {
             if args.json {
                 say_json(&findings);
             } else {
@@ -60,6 +62,30 @@ pub fn simulate(args: &SimulateArgs) -> ExitCode {
     }
 }
 
+/// What came of it; nothing, if only a log was to be written.
+fn tried(args: &SimulateArgs) -> Result<Option<Findings>, String> {
+    let Some(path) = &args.generate.write_log else { return findings_with_page(args).map(Some) };
+    let topology = made::topology(args)?;
+    let policies = policies(&args.policy)?;
+    if let Some(options) = made::options(args, &policies, topology.as_ref())? {
+        made::write(&options, path)?;
+    }
+    Ok(None)
+}
+
+/// Writes the page, too, if one is wanted. That it can be written is known before anything is read.
+fn findings_with_page(args: &SimulateArgs) -> Result<Findings, String> {
+    let Some(path) = &args.report else { return findings(args) };
+    let cannot = |why: io::Error| format!("cannot write {}: {why}", path.display());
+    // What it holds stays until there is something better.
+    let options = File::options().write(true).create(true).truncate(false).open(path);
+    let mut file = options.map_err(cannot)?;
+    let findings = findings(args)?;
+    let page = tidegate_trial::page(&findings);
+    file.set_len(0).and_then(|()| file.write_all(page.as_bytes())).map_err(cannot)?;
+    Ok(findings)
+}
+
 fn findings(args: &SimulateArgs) -> Result<Findings, String> {
     let policies = policies(&args.policy)?;
     let suggest = suggestions(args, &policies)?;
@@ -68,25 +94,21 @@ fn findings(args: &SimulateArgs) -> Result<Findings, String> {
                    --suggest";
         return Err(why.to_owned());
     }
-    let decided = policies.into_iter().map(|policy| (policy, decider()));
+    let topology = made::topology(args)?;
+    let topology = topology.as_ref();
+    let made_up = made::options(args, &policies, topology)?;
+    let decided = policies.into_iter().map(|policy| (policy, made::decider(topology)));
     let top = usize::try_from(args.top).unwrap_or(usize::MAX);
-    let plan = Plan { policies: decided.collect(), suggest, topology: one_process(), top };
+    let plan = Plan { policies: decided.collect(), suggest, topology: made::facts(topology), top };
     let mut fields = Fields::default();
     let trial = Trial::new(plan, &mut fields);
-    let (mut source, mut progress) = logs(args, fields)?;
+    let (mut source, mut progress) = match &made_up {
+        Some(options) => made::source(options, fields)?,
+        None => logs(args, fields)?,
+    };
     let findings = trial.run(&mut *source, &mut |requests| progress.tell(requests));
     progress.end();
     findings.map_err(|why| why.to_string())
-}
-
-/// Who decides.
-fn decider() -> Box<dyn Decide> {
-    Box::new(OneProcess::default())
-}
-
-fn one_process() -> TopologyFacts {
-    let summary = "one process".to_owned();
-    TopologyFacts { summary, regions: 1, nodes: 1, ..TopologyFacts::default() }
 }
 
 /// The logs, and who watches how far they are read.
@@ -174,12 +196,18 @@ fn by(said: &PolicyArgs) -> By {
 }
 
 fn policy(path: &Path) -> Result<Policy, String> {
+    let (name, text) = text_of(path)?;
+    Policy::parse(&name, &text).map_err(|why| why.to_string())
+}
+
+/// The name of a file of settings, and what is in it.
+fn text_of(path: &Path) -> Result<(String, String), String> {
     let name = path.display().to_string();
     let cannot = |why: io::Error| format!("cannot read {name}: {why}");
     let mut text = String::new();
     let file = File::open(path).map_err(cannot)?;
-    file.take(POLICY_BYTES_MAX).read_to_string(&mut text).map_err(cannot)?;
-    Policy::parse(&name, &text).map_err(|why| why.to_string())
+    file.take(SETTINGS_BYTES_MAX).read_to_string(&mut text).map_err(cannot)?;
+    Ok((name, text))
 }
 
 /// For whom limits are suggested: as the last policy says, or `--by`.

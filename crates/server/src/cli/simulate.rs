@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use tidegate_trial::Format;
 
 use super::globe::duration_ms;
+use super::made::GenerateArgs;
 
 /// Longest time that a line of a log may be late.
 const REORDER_MS_MAX: u64 = 3_600_000;
@@ -39,6 +40,18 @@ A call is decided by all limits that apply to it, as one: all have room, or noth
 decisions are those of a server. Beside them a log of all admissions says which are false: a \
 server keeps two counts for each window, and a log would be exact.
 
+A topology is TOML, too: the fleet that decides, with its latencies and what goes wrong.
+  regions = 2
+  nodes = 2                        # of each region
+  consistency = \"bounded\"
+  store_latency = \"0.2ms..3ms\"    # one way
+  global_latency = \"20ms..80ms\"
+  [[fault]]
+  kind = \"store-away\"             # store-slow, global-away, cut-off, kill
+  region = 0
+  from = \"5m\"                     # after the first request
+  for = \"30s\"
+
 Many logs have times to the second only: all calls of a second then come at once, and windows of \
 a few seconds look harder than they are. Clients that are denied may come again or stay away; a \
 log cannot say which.
@@ -51,15 +64,21 @@ Examples:
   tidegate simulate access.log --policy current.toml --against candidate.toml
   tidegate simulate access.log --suggest --by ip --max-affected 0.1% --windows 10s,1m,1h
   tidegate simulate requests.jsonl --time-field start --by header.x-api-key \\
-      --limit 1000 --window 1h --json";
+      --limit 1000 --window 1h --json
+  tidegate simulate access.log --policy candidate.toml --topology fleet.toml
+  tidegate simulate --generate credential-stuffing --limit 5 --window 1m --by user
+  tidegate simulate --generate burst --requests 50000 --write-log sample.log";
 
 /// What to try, and on what. The [module](crate::cli) has an example.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = SIMULATE_EXAMPLES)]
 pub struct SimulateArgs {
     /// Logs, in their order; `-` is standard input.
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required_unless_present = "generate")]
     pub files: Vec<PathBuf>,
+    /// Traffic to make up instead.
+    #[command(flatten)]
+    pub generate: GenerateArgs,
     /// How to read them.
     #[command(flatten)]
     pub read: TraceArgs,
@@ -69,6 +88,9 @@ pub struct SimulateArgs {
     /// Which limit to suggest.
     #[command(flatten)]
     pub suggest: SuggestArgs,
+    /// Decide with a fleet instead of one process: a file that says which.
+    #[arg(long, value_name = "PATH")]
+    pub topology: Option<PathBuf>,
     /// How many identifiers to name in each list.
     #[arg(
         long,

@@ -362,7 +362,7 @@ impl Process {
             if effects.is_empty() {
                 break;
             }
-            for effect in effects.drain(..).collect::<Vec<_>>() {
+            for effect in std::mem::take(&mut effects) {
                 self.perform(net, effect);
             }
         }

@@ -43,7 +43,8 @@ pub(super) fn range_us(text: &str) -> Result<(u64, u64), String> {
 
 /// The same the other way: in the longest unit in which it is whole, but for milliseconds.
 pub(super) fn told(us: u64) -> String {
-    let whole = UNITS.iter().find(|(name, unit)| us >= *unit && us % unit == 0 && *name != "us");
+    let whole =
+        UNITS.iter().find(|(name, unit)| us >= *unit && us.is_multiple_of(*unit) && *name != "us");
     match whole {
         Some((name, unit)) => format!("{} {name}", us / unit),
         None if us == 0 => "0 s".to_owned(),

@@ -108,3 +108,10 @@ fn what_is_no_toml_is_told_with_its_line() {
     assert!(said.contains("t.toml:2:") && said.contains("not TOML"), "{said}");
     assert!(!said.contains("nodse"), "one thing after the other: {said}");
 }
+
+#[test]
+fn the_topology_of_the_example_is_one() {
+    let text = include_str!("../../../../examples/simulate/topology.toml");
+    let topology = Topology::parse("topology.toml", text).unwrap();
+    assert_eq!(topology.facts().summary, "2 regions of 2 processes, bounded, 1 fault");
+}
