@@ -21,6 +21,10 @@ impl World {
         let batch = self.workload.percent(self.options.batch_percent);
         let items = if batch { self.workload.between(2, 4) } else { 1 };
         let asks: Vec<Ask> = (0..items).map(|_| self.ask(batch)).collect();
+        let own = self.options.kinds.len();
+        if self.muted && asks.iter().any(|ask| ask.subject >= own) {
+            return;
+        }
         let node = self.node_for(any, &asks);
         let held = self.nodes.get(node).filter(|node| node.paused_until_us <= self.now_us);
         let process = held.and_then(|node| node.process.as_ref()).filter(|p| !p.draining);
@@ -28,7 +32,8 @@ impl World {
         self.with_process(node, number, |world, process| {
             let deadline_us = world.now_us + world.tuning.deadline_ms * 1_000;
             let came = world.reading(process);
-            let caller = Caller::new(asks, batch, came, deadline_us);
+            let number = world.requests_left;
+            let caller = Caller { number, ..Caller::new(asks, batch, came, deadline_us) };
             world.decide(process, caller, Stage::First);
             world.pump(process);
         });

@@ -65,6 +65,7 @@ impl World {
         self.audit(true);
         self.check_views(second_us);
         self.explain();
+        self.check_spans();
         self.check_gaps();
     }
 

@@ -195,6 +195,7 @@ impl World {
         for (ask, answer) in caller.asks.iter().zip(&concluded.answers) {
             self.settle(process, *ask, answer, concluded);
         }
+        self.note_answer(caller, concluded.admitted);
         let number = process.number;
         let admitted = concluded.admitted;
         self.note(&[8, number.into(), admitted.into()], || {
@@ -203,6 +204,19 @@ impl World {
         });
         for ask in &caller.asks {
             self.check_registers(process, ask.subject);
+        }
+    }
+
+    /// What callers are told, and when.
+    fn note_answer(&mut self, caller: &Caller, admitted: bool) {
+        if admitted {
+            for ask in caller.asks.iter().filter(|ask| ask.cost > 0) {
+                self.spans.note(ask.subject, self.now_us, ask.cost);
+            }
+        }
+        let own = caller.asks.iter().all(|ask| ask.subject < self.options.kinds.len());
+        if let Some(answers) = self.answers.as_mut().filter(|_| own) {
+            answers.push((caller.number, admitted));
         }
     }
 

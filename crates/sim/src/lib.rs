@@ -17,6 +17,7 @@
 
 mod abroad;
 mod aim;
+mod apart;
 mod arrive;
 mod asking;
 mod audit;
@@ -46,6 +47,7 @@ mod report;
 mod seat;
 mod shape;
 mod shrink;
+mod span;
 mod store;
 mod strike;
 mod struck;
@@ -53,6 +55,7 @@ mod truth;
 mod wait;
 mod world;
 
+pub use apart::beside_a_flood;
 pub use chance::Chance;
 pub use corpus::{Past, corpus};
 pub use coverage::{Coverage, Moment};

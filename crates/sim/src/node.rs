@@ -64,6 +64,8 @@ impl Ask {
 /// A caller that waits for the region.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
+    /// How many were to come after it.
+    pub(crate) number: u64,
     pub(crate) asks: Vec<Ask>,
     pub(crate) batch: bool,
     /// The clocks when it came.
@@ -96,6 +98,7 @@ impl Caller {
         let (needs, leads, taken) = (Vec::new(), Vec::new(), false);
         let (claims, asked, since, looks, refused) = (false, Vec::new(), None, 0, None);
         Self {
+            number: 0,
             asks,
             batch,
             came,

@@ -18,6 +18,7 @@ use crate::node::{Ask, Call, Node, Process};
 use crate::options::{Kind, Options};
 use crate::queue::Queue;
 use crate::report::{Report, Violation};
+use crate::span::Spans;
 use crate::store::Store;
 use crate::truth::{Name, Truth};
 
@@ -177,6 +178,12 @@ pub struct World {
     /// A process goes on under another name, for a reason that is excused: nothing more is judged.
     pub(crate) given_up: bool,
     pub(crate) report: Report,
+    /// What callers were told, for the oracle of spans.
+    pub(crate) spans: Spans,
+    /// How requests of the workload itself were answered, by their number, if someone wants to know.
+    pub(crate) answers: Option<Vec<(u64, bool)>>,
+    /// A flood is drawn, and does not come.
+    pub(crate) muted: bool,
     pub(crate) tell: bool,
 }
 
@@ -229,6 +236,9 @@ impl World {
             healed: false,
             given_up: false,
             report: Report { global: options.is_global(), ..Report::default() },
+            spans: Spans::default(),
+            answers: None,
+            muted: false,
             tell: false,
             options,
         }
@@ -259,15 +269,20 @@ impl World {
     }
 
     fn run_through(&mut self) {
+        self.run_until_healed();
+        if !self.given_up {
+            self.heal_and_audit();
+        }
+    }
+
+    /// Traffic and faults, nothing more.
+    pub(crate) fn run_until_healed(&mut self) {
         for node in 0..self.nodes.len() {
             self.start(node);
         }
         self.schedule_troubles();
         self.queue.push(1_000, Event::Arrive);
         self.run_until(self.options.safety_ms * 1_000);
-        if !self.given_up {
-            self.heal_and_audit();
-        }
     }
 
     /// Lets time pass.

@@ -83,6 +83,26 @@ fn what_once_failed_does_not_fail_again() {
     assert_eq!(ran, all.len());
 }
 
+/// A workspace is answered the same, whatever another one does.
+#[test]
+fn a_flood_of_others_changes_no_answer() {
+    let (mut admitted, mut denied) = (0, 0);
+    for seed in 0..SEEDS / 10 {
+        let [beside, alone] = tidegate_sim::beside_a_flood(seed, true);
+        assert_eq!(beside, alone, "INV-35, seed {seed}");
+        admitted += alone.iter().filter(|admitted| **admitted).count();
+        denied += alone.iter().filter(|admitted| !**admitted).count();
+    }
+    assert!(admitted > 100 && denied > 100, "{admitted} admitted, {denied} denied");
+    // Nobody is protected from a flood of their own: this is what is seen if it is not kept apart.
+    let differs = |seed: &u64| {
+        let [beside, alone] = tidegate_sim::beside_a_flood(*seed, false);
+        beside != alone
+    };
+    let differ = (0..10).filter(differs).count();
+    assert!(differ > 0, "a flood of its own changes nothing either");
+}
+
 /// A repeat command means the run that printed it.
 #[test]
 fn what_is_printed_repeats_the_run() {
