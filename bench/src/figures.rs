@@ -12,12 +12,20 @@ pub(crate) struct Figures {
     /// The name of the bench.
     bench: &'static str,
     lines: Vec<Line>,
+    /// Whether a table has a row for each contestant, with all its figures, instead of one for each
+    /// figure.
+    wide: bool,
 }
 
 impl Figures {
     /// None yet, of this bench.
     pub(crate) const fn new(bench: &'static str) -> Self {
-        Self { bench, lines: Vec::new() }
+        Self { bench, lines: Vec::new(), wide: false }
+    }
+
+    /// The same, of which a table has a row for each contestant.
+    pub(crate) const fn wide(bench: &'static str) -> Self {
+        Self { bench, lines: Vec::new(), wide: true }
     }
 
     /// Adds something that was measured.
@@ -109,13 +117,48 @@ impl Figures {
                 }
             }
         }
-        figures.print(3);
+        if self.wide {
+            self.wide_table().print(2);
+        } else {
+            figures.print(3);
+        }
         if !spreads.is_empty() {
             println!("\nadmitted/limit");
             spreads.print(2);
         }
-        println!();
-        targets.print(2);
+        if !targets.is_empty() {
+            println!();
+            targets.print(2);
+        }
+    }
+
+    /// One row for each contestant of each case, one column for each unit.
+    fn wide_table(&self) -> Table {
+        let mut units: Vec<&str> = Vec::new();
+        let mut rows: Vec<(&str, &str, Vec<String>)> = Vec::new();
+        for line in &self.lines {
+            let Line::Measurement { case, contestant, value, unit, .. } = line else { continue };
+            let column = units.iter().position(|known| known == unit).unwrap_or(units.len());
+            if column == units.len() {
+                units.push(unit);
+            }
+            let is_it = |row: &(&str, &str, _)| row.0 == case && row.1 == contestant;
+            let at = rows.iter().position(is_it).unwrap_or(rows.len());
+            if at == rows.len() {
+                rows.push((case, contestant, Vec::new()));
+            }
+            if let Some((_, _, cells)) = rows.get_mut(at) {
+                cells.resize(cells.len().max(column), String::new());
+                cells.push(value.to_string());
+            }
+        }
+        let headings: Vec<&str> = ["case", "contestant"].into_iter().chain(units).collect();
+        let mut table = Table::new(&headings);
+        for (case, contestant, cells) in rows {
+            let names = [case.to_owned(), contestant.to_owned()];
+            table.row(names.into_iter().chain(cells).collect());
+        }
+        table
     }
 }
 

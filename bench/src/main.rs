@@ -3,6 +3,7 @@
 //! Every bench is a subcommand; all print a table, or with `--json` one object per line in the
 //! shape of [`report::Line`].
 
+mod args;
 mod bounded;
 mod capacity;
 mod decide;
@@ -11,7 +12,7 @@ mod globe;
 mod machine;
 mod region;
 mod report;
-mod simulate;
+mod server;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -40,8 +41,12 @@ enum Bench {
     Globe(globe::Args),
     /// What a fleet of two regions asks of its Redis, its database, its network and its memory.
     Capacity(capacity::Args),
-    /// A trial of ten million lines: reading, deciding, memory.
-    Simulate(simulate::Args),
+    /// The whole server: requests/s, processor time per request, latency, instructions.
+    Server(server::Args),
+    /// The whole server for ten minutes: memory, refusals, latency.
+    Soak(server::soak::SoakArgs),
+    /// How the cost of a server grows, with plots.
+    Growth(server::growth::GrowthArgs),
     /// Fills one contestant in a fresh process and says what that took; `decide` starts it.
     #[command(hide = true)]
     MemoryProbe(decide::memory::ProbeArgs),
@@ -51,6 +56,9 @@ enum Bench {
     /// Warm decisions for callgrind to count; `decide --callgrind` starts it.
     #[command(hide = true)]
     CallgrindRun(decide::callgrind::RunArgs),
+    /// Answers without limiting anybody; `server` starts it.
+    #[command(hide = true)]
+    TrivialServer(server::trivial::TrivialArgs),
 }
 
 fn main() -> ExitCode {
@@ -60,7 +68,10 @@ fn main() -> ExitCode {
         Bench::Bounded(args) => bounded::main(&args),
         Bench::Globe(args) => globe::main(&args),
         Bench::Capacity(args) => capacity::main(&args),
-        Bench::Simulate(args) => simulate::main(&args),
+        Bench::Server(args) => server::main(&args),
+        Bench::Soak(args) => server::soak::main(&args),
+        Bench::Growth(args) => server::growth::main(&args),
+        Bench::TrivialServer(args) => server::trivial::main(&args),
         Bench::GlobeMemoryProbe(args) => globe::memory::probe(&args),
         Bench::MemoryProbe(args) => decide::memory::probe(&args),
         Bench::CallgrindRun(args) => decide::callgrind::run(&args),

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: runs the measurements of `bench/`, a workspace of its own.
 
 mod json;
+mod programs;
 
 use crate::child;
 use crate::failure::{Failure, Result};
@@ -8,7 +9,8 @@ use crate::repo::Repo;
 use crate::setup;
 
 /// The benchmarks of `bench/`, by name.
-const NAMES: [&str; 6] = ["decide", "region", "bounded", "globe", "capacity", "simulate"];
+const NAMES: [&str; 8] =
+    ["decide", "region", "bounded", "globe", "capacity", "server", "soak", "growth"];
 
 /// `cargo xtask bench <name> [args]`.
 pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
@@ -27,15 +29,23 @@ pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
         setup::ensure(&[&setup::VALGRIND])?;
     }
     let other_redis = args.iter().any(|arg| arg.starts_with("--redis-server"));
-    let shares = |name: &String| ["region", "bounded", "capacity"].contains(&name.as_str());
+    let shares = |name: &String| !["decide", "globe"].contains(&name.as_str());
     if args.first().is_some_and(shares) && !other_redis {
         setup::ensure(&[&setup::REDIS])?;
     }
-    if args.first().is_some_and(|name| name == "globe" || name == "capacity") {
+    let stores = |name: &String| !["decide", "region", "bounded"].contains(&name.as_str());
+    if args.first().is_some_and(stores) {
         setup::ensure(&[&setup::MARIADB])?;
     }
     let mut command = repo.cargo_apart("bench");
     command.args(["run", "--release", "--manifest-path", "bench/Cargo.toml", "--"]).args(args);
+    let is_about_help = args.iter().any(|arg| arg == "--help" || arg == "-h");
+    if args.first().is_some_and(|name| programs::are_needed(name)) && !is_about_help {
+        command.args(programs::built(repo, programs::Build::Shipped)?);
+        if args.first().is_some_and(|name| name == "server") {
+            command.args(programs::peers(repo));
+        }
+    }
     // The output belongs to the benchmark alone: `--json` may be read by another program.
     match command.status() {
         Ok(status) if status.success() => Ok(()),
@@ -58,6 +68,9 @@ fn smoke_one(repo: &Repo, name: &str) -> Result<()> {
     let mut command = repo.cargo_apart("bench");
     command.args(["run", "--release", "--no-default-features"]);
     command.args(["--manifest-path", "bench/Cargo.toml", "--", name, "--smoke", "--json"]);
+    if programs::are_needed(name) {
+        command.args(programs::built(repo, programs::Build::Quick)?);
+    }
     let mut good: u64 = 0;
     let mut bad = Vec::new();
     let ended = child::show(command, |line| {

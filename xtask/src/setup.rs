@@ -38,6 +38,14 @@ pub(crate) const VALGRIND: Need = Need {
     service: None,
     why: "`bench decide --callgrind` counts with it",
 };
+/// Another limiter's server is built with it.
+pub(crate) const PROTOC: Need = Need {
+    binary: "protoc",
+    proof: &[],
+    package: "protobuf-compiler",
+    service: None,
+    why: "`bench server` builds another limiter's server to compare with",
+};
 
 /// The tests of the drivers start servers of their own; a Sentinel is the same program.
 pub(crate) const REDIS: Need = Need {

@@ -13,9 +13,9 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 
 use crate::Failure;
+use crate::args::Head;
 use crate::figures::Figures;
-use crate::machine::Usage;
-use crate::region::{Lab, Scene, time};
+use crate::region::{Lab, Scene};
 
 /// Threads that speak with the region; what is offered comes from a third.
 const WORKERS: usize = 2;
@@ -23,15 +23,8 @@ const WORKERS: usize = 2;
 /// Arguments of `bounded`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// One JSON object per line instead of tables.
-    #[arg(long)]
-    json: bool,
-    /// Tiny counts: shows that everything runs; the figures mean nothing.
-    #[arg(long)]
-    smoke: bool,
-    /// Only these cases.
-    #[arg(long, value_delimiter = ',')]
-    only: Vec<Case>,
+    #[command(flatten)]
+    head: Head<Case>,
     /// The program to start instead of `redis-server`.
     #[arg(long)]
     redis_server: Option<String>,
@@ -57,18 +50,9 @@ enum Case {
 
 /// Runs the bench.
 pub(crate) fn main(args: &Args) -> Result<ExitCode, Failure> {
-    let scene = Scene { lab: Lab::new(args.redis_server.clone()), smoke: args.smoke };
-    let usage = Usage::read();
-    let mut figures = Figures::new("bounded");
-    for case in Case::value_variants() {
-        if args.only.is_empty() || args.only.contains(case) {
-            let start = time::now();
-            run(*case, &scene, &mut figures)?;
-            eprintln!("{case:?}: {:.0} s", start.elapsed().as_secs_f64());
-        }
-    }
-    figures.print(args.json, args.smoke, usage)?;
-    Ok(ExitCode::SUCCESS)
+    let scene = Scene { lab: Lab::new(args.redis_server.clone()), smoke: args.head.smoke };
+    let head = &args.head;
+    head.run("bounded", head.cases(), |case, figures| run(*case, &scene, figures))
 }
 
 /// One case, on a runtime of its own: whatever it started ends with it.

@@ -11,11 +11,11 @@ use clap::ValueEnum;
 use tidegate::Consistency;
 
 use crate::Failure;
+use crate::args::Head;
 use crate::decide::memory;
 use crate::figures::Figures;
 use crate::globe::database::Database;
-use crate::machine::Usage;
-use crate::region::{Lab, Scene, time};
+use crate::region::{Lab, Scene};
 use load::Load;
 
 /// Threads that speak with the stores; what is offered comes from these, too.
@@ -24,15 +24,8 @@ const WORKERS: usize = 2;
 /// Arguments of `capacity`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// One JSON object per line instead of tables.
-    #[arg(long)]
-    json: bool,
-    /// Tiny counts: shows that everything runs; the figures mean nothing.
-    #[arg(long)]
-    smoke: bool,
-    /// Only these cases.
-    #[arg(long, value_delimiter = ',')]
-    only: Vec<Case>,
+    #[command(flatten)]
+    head: Head<Case>,
     /// The program to start instead of `redis-server`.
     #[arg(long)]
     redis_server: Option<String>,
@@ -41,8 +34,9 @@ pub(crate) struct Args {
 impl Args {
     /// All, unless it was said which. They differ in numbers only, so that two show that all run.
     fn wants(&self, case: Case) -> bool {
-        let all = if self.smoke { &[Case::Calm, Case::Memory] } else { Case::value_variants() };
-        let wanted = if self.only.is_empty() { all } else { self.only.as_slice() };
+        let all =
+            if self.head.smoke { &[Case::Calm, Case::Memory] } else { Case::value_variants() };
+        let wanted = if self.head.only.is_empty() { all } else { self.head.only.as_slice() };
         wanted.contains(&case)
     }
 }
@@ -92,18 +86,9 @@ impl Case {
 
 /// Runs the bench.
 pub(crate) fn main(args: &Args) -> Result<ExitCode, Failure> {
-    let scene = Scene { lab: Lab::new(args.redis_server.clone()), smoke: args.smoke };
-    let usage = Usage::read();
-    let mut figures = Figures::new("capacity");
-    for case in Case::value_variants() {
-        if args.wants(*case) {
-            let start = time::now();
-            run(*case, &scene, &mut figures)?;
-            eprintln!("{case:?}: {:.0} s", start.elapsed().as_secs_f64());
-        }
-    }
-    figures.print(args.json, args.smoke, usage)?;
-    Ok(ExitCode::SUCCESS)
+    let scene = Scene { lab: Lab::new(args.redis_server.clone()), smoke: args.head.smoke };
+    let cases = Case::value_variants().iter().filter(|case| args.wants(**case));
+    args.head.run("capacity", cases, |case, figures| run(*case, &scene, figures))
 }
 
 /// One case, on servers and a runtime of its own: whatever it started ends with it.

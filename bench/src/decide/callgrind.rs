@@ -67,31 +67,38 @@ pub(crate) struct Options {
     pub(crate) update: bool,
 }
 
+/// Where the figures of the last accepted run are, and what is said of them.
+pub(crate) struct Baseline {
+    /// The subcommand.
+    pub(crate) bench: &'static str,
+    /// The name of the file.
+    pub(crate) file: &'static str,
+    /// What a case counts.
+    pub(crate) unit: fn(&str) -> &'static str,
+}
+
+/// Whether there is something to count with. Says so if not.
+pub(crate) fn can_count() -> bool {
+    let valgrind = Command::new("valgrind").arg("--version").stdout(Stdio::null()).status();
+    let is_there = valgrind.is_ok_and(|status| status.success());
+    if !is_there {
+        eprintln!("error: valgrind is not installed; on Debian: apt-get install valgrind");
+    }
+    is_there
+}
+
 /// Counts all workloads and compares them with the baseline.
 pub(crate) fn main(options: &Options) -> Result<ExitCode, Failure> {
-    let valgrind = Command::new("valgrind").arg("--version").stdout(Stdio::null()).status();
-    if !valgrind.is_ok_and(|status| status.success()) {
-        eprintln!("error: valgrind is not installed; on Debian: apt-get install valgrind");
+    if !can_count() {
         return Ok(ExitCode::from(2));
     }
-    let baseline = read_baseline()?;
     let questions = if options.smoke { 1_000 } else { QUESTIONS };
     let mut counts = BTreeMap::new();
     for workload in COUNTED {
         eprintln!("callgrind: {workload}");
         counts.insert(workload.to_owned(), tenth(count(workload, questions)?));
     }
-    if options.json {
-        print_lines(&counts, &baseline)?
-    } else {
-        print_table(&counts, &baseline)
-    }
-    if options.update {
-        let path = baseline_path();
-        fs::write(&path, serde_json::to_string_pretty(&counts)? + "\n")?;
-        eprintln!("callgrind: the baseline is now what was counted");
-    }
-    Ok(ExitCode::SUCCESS)
+    Baseline { bench: "decide", file: "callgrind-baseline.json", unit }.compare(&counts, options)
 }
 
 /// Instructions per question.
@@ -115,7 +122,8 @@ fn count(workload: &str, questions: u64) -> Result<f64, Failure> {
     Ok(instructions as f64 / questions as f64)
 }
 
-fn read_total(out: &Path) -> Result<u64, Failure> {
+/// What callgrind counted in all.
+pub(crate) fn read_total(out: &Path) -> Result<u64, Failure> {
     let text = fs::read_to_string(out)?;
     let total = text
         .lines()
@@ -125,56 +133,77 @@ fn read_total(out: &Path) -> Result<u64, Failure> {
     Ok(total.parse()?)
 }
 
-fn baseline_path() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("callgrind-baseline.json")
-}
-
-fn read_baseline() -> Result<BTreeMap<String, f64>, Failure> {
-    match fs::read_to_string(baseline_path()) {
-        Ok(text) => Ok(serde_json::from_str(&text)?),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
-        Err(error) => Err(error.into()),
-    }
-}
-
 fn unit(workload: &str) -> &'static str {
     if workload == "batch5" { "instructions/batch" } else { "instructions/decision" }
 }
 
-fn print_lines(
-    counts: &BTreeMap<String, f64>,
-    baseline: &BTreeMap<String, f64>,
-) -> Result<(), Failure> {
-    for (workload, &value) in counts {
-        let case = format!("callgrind/{workload}");
-        let bench = "decide";
-        let contestant = "tidegate".to_owned();
-        let unit = unit(workload).to_owned();
-        Line::Measurement { bench, case: case.clone(), contestant, value, unit }.print()?;
-        if let Some(&was) = baseline.get(workload) {
-            let measured = format!("{:.3}x", value / was);
-            let target = format!("<= {TOLERATED}x the baseline");
-            Line::Target { bench, case, target, measured, met: value <= was * TOLERATED }
-                .print()?;
+impl Baseline {
+    /// Prints what was counted beside what was, and makes it what was if that is wanted.
+    pub(crate) fn compare(
+        &self,
+        counts: &BTreeMap<String, f64>,
+        options: &Options,
+    ) -> Result<ExitCode, Failure> {
+        let was = self.read()?;
+        if options.json {
+            self.print_lines(counts, &was)?;
+        } else {
+            self.print_table(counts, &was);
+        }
+        if options.update {
+            fs::write(self.path(), serde_json::to_string_pretty(counts)? + "\n")?;
+            eprintln!("callgrind: the baseline is now what was counted");
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn path(&self) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(self.file)
+    }
+
+    fn read(&self) -> Result<BTreeMap<String, f64>, Failure> {
+        match fs::read_to_string(self.path()) {
+            Ok(text) => Ok(serde_json::from_str(&text)?),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
+            Err(error) => Err(error.into()),
         }
     }
-    Ok(())
-}
 
-fn print_table(counts: &BTreeMap<String, f64>, baseline: &BTreeMap<String, f64>) {
-    let mut table = Table::new(&["case", "unit", "counted", "baseline", "moved", ""]);
-    for (workload, &value) in counts {
-        let was = baseline.get(workload).copied();
-        let moved = was.map(|was| 100.0 * (value / was - 1.0));
-        let regressed = was.is_some_and(|was| value > was * TOLERATED);
-        table.row(vec![
-            workload.clone(),
-            unit(workload).to_owned(),
-            format!("{value:.1}"),
-            was.map_or_else(|| "none".to_owned(), |was| format!("{was:.1}")),
-            moved.map_or_else(String::new, |moved| format!("{moved:+.1} %")),
-            if regressed { "REGRESSED".to_owned() } else { String::new() },
-        ]);
+    fn print_lines(
+        &self,
+        counts: &BTreeMap<String, f64>,
+        baseline: &BTreeMap<String, f64>,
+    ) -> Result<(), Failure> {
+        for (name, &value) in counts {
+            let case = format!("callgrind/{name}");
+            let (bench, unit) = (self.bench, (self.unit)(name).to_owned());
+            let contestant = "tidegate".to_owned();
+            Line::Measurement { bench, case: case.clone(), contestant, value, unit }.print()?;
+            if let Some(&was) = baseline.get(name) {
+                let measured = format!("{:.3}x", value / was);
+                let target = format!("<= {TOLERATED}x the baseline");
+                Line::Target { bench, case, target, measured, met: value <= was * TOLERATED }
+                    .print()?;
+            }
+        }
+        Ok(())
     }
-    table.print(2);
+
+    fn print_table(&self, counts: &BTreeMap<String, f64>, baseline: &BTreeMap<String, f64>) {
+        let mut table = Table::new(&["case", "unit", "counted", "baseline", "moved", ""]);
+        for (name, &value) in counts {
+            let was = baseline.get(name).copied();
+            let moved = was.map(|was| 100.0 * (value / was - 1.0));
+            let regressed = was.is_some_and(|was| value > was * TOLERATED);
+            table.row(vec![
+                name.clone(),
+                (self.unit)(name).to_owned(),
+                format!("{value:.1}"),
+                was.map_or_else(|| "none".to_owned(), |was| format!("{was:.1}")),
+                moved.map_or_else(String::new, |moved| format!("{moved:+.1} %")),
+                if regressed { "REGRESSED".to_owned() } else { String::new() },
+            ]);
+        }
+        table.print(2);
+    }
 }

@@ -20,23 +20,16 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 
 use crate::Failure;
+use crate::args::Head;
 use crate::figures::Figures;
-use crate::machine::Usage;
 use fleet::Mix;
 use load::Load;
 
 /// Arguments of `globe`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// One JSON object per line instead of tables.
-    #[arg(long)]
-    json: bool,
-    /// Tiny counts: shows that everything runs; the figures mean nothing.
-    #[arg(long)]
-    smoke: bool,
-    /// Only these cases.
-    #[arg(long, value_delimiter = ',')]
-    only: Vec<Case>,
+    #[command(flatten)]
+    head: Head<Case>,
     /// Only these of `tidegate` and `rfc`, and no ratios, where the fleet is at work.
     #[arg(long, value_delimiter = ',')]
     contestants: Vec<Contestant>,
@@ -79,21 +72,12 @@ const ACTIVE: usize = 24_000;
 
 /// Runs the bench.
 pub(crate) fn main(args: &Args) -> Result<ExitCode, Failure> {
-    let usage = Usage::read();
-    let mut figures = Figures::new("globe");
-    for case in Case::value_variants() {
-        if args.only.is_empty() || args.only.contains(case) {
-            let start = time::now();
-            run(*case, args, &mut figures)?;
-            eprintln!("{case:?}: {:.0} s", start.elapsed().as_secs_f64());
-        }
-    }
-    figures.print(args.json, args.smoke, usage)?;
-    Ok(ExitCode::SUCCESS)
+    let head = &args.head;
+    head.run("globe", head.cases(), |case, figures| run(*case, args, figures))
 }
 
 fn run(case: Case, args: &Args, figures: &mut Figures) -> Result<(), Failure> {
-    let smoke = args.smoke;
+    let smoke = args.head.smoke;
     let has = |one| args.contestants.is_empty() || args.contestants.contains(&one);
     let whom = (has(Contestant::Tidegate), has(Contestant::Rfc));
     let load = |name, mix, active| Load { name, mix, active, smoke, whom };

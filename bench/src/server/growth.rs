@@ -1,0 +1,320 @@
+//! How what a server costs grows: with subjects, with connections, with namespaces and overrides,
+//! and what is felt when windows end and when memory is full. Drawn as plots, too.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use rustix::process::{Resource, getrlimit, setrlimit};
+use tidegate_lab::MariaDbServer;
+
+use super::contestants::{KEY, Place, Running, Who, item, ours, subject};
+use super::load::{Loop, Offer, Taken};
+use super::plot::{Line, Plot};
+use super::process::Process;
+use super::wire::{Post, Protocol, Written};
+use super::{CONNECTIONS, Kind, LIMIT, Scene, WINDOW_MS};
+use crate::Failure;
+use crate::args::Head;
+use crate::decide::keys::Random;
+use crate::figures::{Figures, quantile, ratio};
+
+/// How many of each there are.
+const SUBJECTS: [usize; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
+const OPEN: [usize; 5] = [1, 10, 100, 1_000, 10_000];
+const NAMESPACES: [usize; 4] = [1, 4, 16, 64];
+/// Overrides of each namespace.
+const OVERRIDES: usize = 10_000;
+/// Subjects that are asked about while something is measured: drawn from all there are.
+const ASKED: usize = 100_000;
+/// Subjects that one request makes known: as many as fit.
+const BATCH_MAX: usize = 100;
+/// Requests that are written at a time to make subjects known: tens of megabytes.
+const CHUNK: usize = 5_000;
+/// How long something is measured.
+const MEASURED_S: f64 = 4.0;
+/// The longest pause that one request in a thousand may see.
+const PAUSE_US: f64 = 5_000.0;
+
+/// Arguments of `growth`.
+#[derive(clap::Args)]
+pub(crate) struct GrowthArgs {
+    #[command(flatten)]
+    head: Head<Case>,
+    /// The program `tidegate`.
+    #[arg(long)]
+    tidegate: PathBuf,
+    /// A directory to draw plots into.
+    #[arg(long)]
+    plots: Option<PathBuf>,
+}
+
+/// What grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Case {
+    /// From a thousand to ten million.
+    Subjects,
+    /// From one to ten thousand.
+    Connections,
+    /// From one to 64 namespaces, with 10,000 overrides each.
+    Namespaces,
+    /// Windows of a second, which all end at once.
+    Rollover,
+    /// A memory that holds a tenth of all subjects.
+    Eviction,
+}
+
+/// What one size came to.
+struct Size {
+    name: String,
+    cpu_us: f64,
+    p999_us: f64,
+    resident_mib: f64,
+}
+
+/// Runs the bench.
+pub(crate) fn main(args: &GrowthArgs) -> Result<ExitCode, Failure> {
+    let scene = Scene::new(&args.tidegate, None, args.head.smoke);
+    args.head.run("growth", args.head.cases(), |case, figures| {
+        let runtime = super::runtime()?;
+        let sizes = runtime.block_on(async {
+            match case {
+                Case::Subjects => subjects(&scene).await,
+                Case::Connections => connections(&scene).await,
+                Case::Namespaces => namespaces(&scene).await,
+                Case::Rollover => rollover(&scene).await,
+                Case::Eviction => eviction(&scene).await,
+            }
+        })?;
+        add(*case, &sizes, figures);
+        match &args.plots {
+            Some(directory) if sizes.len() > 1 => draw(*case, &sizes, directory),
+            _ => Ok(()),
+        }
+    })
+}
+
+fn name(case: Case) -> String {
+    case.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+fn add(case: Case, sizes: &[Size], figures: &mut Figures) {
+    let name = name(case);
+    for size in sizes {
+        let case = format!("{name}/{}", size.name);
+        figures.add(&case, "tidegate", size.cpu_us, "server CPU us/request");
+        figures.add(&case, "tidegate", size.p999_us, "p99.9 us at half load");
+        figures.add(&case, "tidegate", size.resident_mib, "RSS MiB");
+        if matches!(case.split('/').next(), Some("rollover" | "eviction")) {
+            let target = format!("p99.9 <= {PAUSE_US} us");
+            let reached = format!("{:.0} us", size.p999_us);
+            figures.target(&case, target, reached, size.p999_us <= PAUSE_US);
+        }
+    }
+}
+
+fn draw(case: Case, sizes: &[Size], directory: &Path) -> Result<(), Failure> {
+    let (title, across) = match case {
+        Case::Subjects => ("Cost of a request by subjects", "subjects"),
+        Case::Connections => ("Cost of a request by connections", "connections"),
+        _ => ("Cost of a request by namespaces, 10,000 overrides each", "namespaces"),
+    };
+    let line = Line {
+        name: "server CPU".to_owned(),
+        values: sizes.iter().map(|size| size.cpu_us).collect(),
+    };
+    let plot = Plot {
+        title,
+        across,
+        up: "microseconds of a processor per request",
+        places: sizes.iter().map(|size| size.name.clone()).collect(),
+        lines: vec![line],
+    };
+    fs::create_dir_all(directory)?;
+    Ok(fs::write(directory.join(format!("growth-{}.svg", name(case))), plot.svg())?)
+}
+
+/// A server with more arguments.
+async fn start(scene: &Scene, args: &[&str]) -> Result<(Process, Running), Failure> {
+    let address = super::process::free_address()?;
+    let (mut command, home) = ours(&scene.tidegate, address)?;
+    let mut process = Process::start(command.args(args), Some(home))?;
+    let running = Running::at(Who::Ours(Place::Memory), (address, address));
+    process.answers(&running.offer(Kind::Limit, Protocol::Http1, 1)?).await?;
+    Ok((process, running))
+}
+
+/// Full load for the cost, then half of it for the latency.
+async fn measure(
+    scene: &Scene,
+    process: &Process,
+    offer: &Offer,
+    name: String,
+) -> Result<Size, Failure> {
+    let lasting = scene.lasting(MEASURED_S);
+    let before = super::process::cpu_us(process.pid());
+    let taken = offer.run(Loop::Closed(lasting)).await?.all_good(&name)?;
+    let spent = super::process::cpu_us(process.pid()) - before;
+    let half = offer.run(Loop::Open(taken.per_second() / 2.0, lasting)).await?.all_good(&name)?;
+    Ok(Size {
+        name,
+        cpu_us: ratio(spent, taken.answered as f64),
+        p999_us: p999(&half),
+        resident_mib: super::process::resident_mib(process.pid()),
+    })
+}
+
+fn p999(taken: &Taken) -> f64 {
+    let sorted: Vec<f64> = taken.latencies_us.iter().map(|us| f64::from(*us)).collect();
+    quantile(&sorted, 0.999)
+}
+
+/// Requests about subjects that are drawn from so many.
+fn drawn(running: &Running, subjects: usize, asked: usize) -> Result<Offer, Failure> {
+    let mut random = Random::new(7);
+    let script = (0..asked.min(subjects))
+        .map(|_| running.request(Kind::Limit, Protocol::Http1, random.below(subjects)))
+        .collect::<Result<Vec<Written>, _>>()?;
+    Ok(Offer { script: Arc::from(script), ..running.offer(Kind::Limit, Protocol::Http1, 1)? })
+}
+
+/// Makes subjects known, a hundred with each request.
+async fn fill(running: &Running, from: usize, to: usize) -> Result<(), Failure> {
+    let first = running.offer(Kind::Limit, Protocol::Http1, 1)?;
+    for start in (from..to).step_by(CHUNK * BATCH_MAX) {
+        let end = (start + CHUNK * BATCH_MAX).min(to);
+        let batch = |start: usize| {
+            let all = start..(start + BATCH_MAX).min(end);
+            let items: Vec<String> = all.map(|number| item(&subject(number), LIMIT)).collect();
+            let body = format!("[{}]", items.join(","));
+            Post { path: "/v2/ratelimit.multiLimit", key: KEY, body: &body }.write(Protocol::Http1)
+        };
+        let script = (start..end).step_by(BATCH_MAX).map(batch);
+        let script: Arc<[Written]> = script.collect::<Result<Vec<_>, _>>()?.into();
+        let count = u64::try_from(script.len())?;
+        let offer = Offer { script, connections: 1, ..first.clone() };
+        offer.run(Loop::Count(count)).await?.all_good("fill")?;
+    }
+    Ok(())
+}
+
+async fn subjects(scene: &Scene) -> Result<Vec<Size>, Failure> {
+    // Room for all of them, twice as much as they take.
+    let (process, running) = start(scene, &["--memory", "8GiB"]).await?;
+    let (mut sizes, mut known) = (Vec::new(), 0);
+    for count in SUBJECTS.map(|count| if scene.smoke { count / 1_000 } else { count }) {
+        fill(&running, known, count).await?;
+        known = count;
+        let offer = drawn(&running, count.max(1), ASKED)?;
+        sizes.push(measure(scene, &process, &offer, count.to_string()).await?);
+    }
+    Ok(sizes)
+}
+
+async fn connections(scene: &Scene) -> Result<Vec<Size>, Failure> {
+    let most = ["--connections-max", "20000", "--connections-per-address-max", "20000"];
+    allow_files()?;
+    let (process, running) = start(scene, &most).await?;
+    let mut sizes = Vec::new();
+    for connections in OPEN.map(|count| if scene.smoke { count.min(10) } else { count }) {
+        let offer = Offer { connections, ..drawn(&running, ASKED, ASKED)? };
+        sizes.push(measure(scene, &process, &offer, connections.to_string()).await?);
+    }
+    Ok(sizes)
+}
+
+/// Lets this process have as many connections as it is allowed to.
+fn allow_files() -> Result<(), Failure> {
+    let mut limits = getrlimit(Resource::Nofile);
+    limits.current = limits.maximum;
+    Ok(setrlimit(Resource::Nofile, limits)?)
+}
+
+/// Half of the overrides are exact, and half are patterns with a prefix.
+async fn namespaces(scene: &Scene) -> Result<Vec<Size>, Failure> {
+    let database = MariaDbServer::start()?;
+    migrate(scene, &database.url())?;
+    let (process, running) = start(scene, &["--database", &database.url()]).await?;
+    let (mut sizes, mut known) = (Vec::new(), 0);
+    let each = if scene.smoke { OVERRIDES / 100 } else { OVERRIDES };
+    for count in NAMESPACES {
+        let offer = in_namespaces(&running, count)?;
+        let requests = u64::try_from(count)?;
+        Offer { connections: 1, ..offer.clone() }.run(Loop::Count(requests)).await?;
+        (known..count).try_for_each(|number| override_many(&database, number, each))?;
+        known = count;
+        // Changes of others are heard of within two seconds, and read for a while.
+        crate::region::time::sleep(Duration::from_secs(if scene.smoke { 1 } else { 5 })).await;
+        sizes.push(measure(scene, &process, &offer, count.to_string()).await?);
+    }
+    Ok(sizes)
+}
+
+pub(super) fn migrate(scene: &Scene, url: &str) -> Result<(), Failure> {
+    let done = Command::new(&scene.tidegate).args(["migrate", "--globe", url]).output()?;
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    if done.status.success() { Ok(()) } else { Err(said.into()) }
+}
+
+/// Requests about subjects of so many namespaces, in turn. Every tenth has an override.
+fn in_namespaces(running: &Running, count: usize) -> Result<Offer, Failure> {
+    let script = (0..ASKED / 10).map(|number| {
+        let body = format!(
+            "{{\"namespace\":\"space_{}\",\"identifier\":\"{}\",\"limit\":{LIMIT},\
+             \"duration\":{WINDOW_MS}}}",
+            number % count,
+            subject(number)
+        );
+        Post { path: "/v2/ratelimit.limit", key: KEY, body: &body }.write(Protocol::Http1)
+    });
+    let script: Arc<[Written]> = script.collect::<Result<Vec<_>, _>>()?.into();
+    let offer = running.offer(Kind::Limit, Protocol::Http1, 1)?;
+    Ok(Offer { script, connections: CONNECTIONS, ..offer })
+}
+
+/// Sets overrides in the database itself: one by one over HTTP would take an hour.
+fn override_many(database: &MariaDbServer, number: usize, count: usize) -> Result<(), Failure> {
+    let rows = (0..count).map(|at| {
+        let pattern = match at % 2 {
+            0 => subject(at * 5),
+            _ => format!("other_{at:08}*"),
+        };
+        let id = format!("rlor_b{number:02}{at:06}");
+        format!("('{id}', @id, '{pattern}', {LIMIT}, {WINDOW_MS}, 1, NULL, @revision)")
+    });
+    let rows: Vec<String> = rows.collect();
+    // The command line of the client holds so many.
+    for rows in rows.chunks(1_000) {
+        database.query(&format!(
+            "START TRANSACTION; UPDATE tidegate_revision SET revision = revision + 1; \
+             SELECT revision INTO @revision FROM tidegate_revision; \
+             SELECT id INTO @id FROM tidegate_namespaces WHERE name = 'space_{number}'; \
+             INSERT INTO tidegate_overrides VALUES {}; COMMIT",
+            rows.join(",")
+        ))?;
+    }
+    Ok(())
+}
+
+async fn rollover(scene: &Scene) -> Result<Vec<Size>, Failure> {
+    let (process, running) = start(scene, &[]).await?;
+    let short = "\"duration\":1000";
+    let script = (0..if scene.smoke { 100 } else { ASKED }).map(|number| {
+        let body = item(&subject(number), LIMIT);
+        let body = body.replace(&format!("\"duration\":{WINDOW_MS}"), short);
+        Post { path: "/v2/ratelimit.limit", key: KEY, body: &body }.write(Protocol::Http1)
+    });
+    let script: Arc<[Written]> = script.collect::<Result<Vec<_>, _>>()?.into();
+    let offer = Offer { script, ..running.offer(Kind::Limit, Protocol::Http1, 1)? };
+    Ok(vec![measure(scene, &process, &offer, "windows of 1 s".to_owned()).await?])
+}
+
+/// The script goes through all subjects in turn, so that each is new when it comes again.
+async fn eviction(scene: &Scene) -> Result<Vec<Size>, Failure> {
+    let (process, running) = start(scene, &["--memory", "2MiB"]).await?;
+    let offer = running.offer(Kind::Limit, Protocol::Http1, ASKED)?;
+    Ok(vec![measure(scene, &process, &offer, "memory for a tenth".to_owned()).await?])
+}

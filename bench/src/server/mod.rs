@@ -1,0 +1,245 @@
+//! What a whole server costs: ours beside the least server of the same stack and beside others, in
+//! rounds that take turns. Load and servers share one machine, so that only ratios say something,
+//! and those of processor time per request say it most steadily.
+
+pub(crate) mod callgrind;
+pub(crate) mod contestants;
+pub(crate) mod growth;
+pub(crate) mod load;
+mod peers;
+#[path = "../../../crates/sim/src/promises/plot.rs"]
+mod plot;
+pub(crate) mod process;
+mod script;
+pub(crate) mod soak;
+mod targets;
+pub(crate) mod trivial;
+pub(crate) mod wire;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use crate::Failure;
+use crate::args::Head;
+use crate::figures::{Figures, quantile, ratio};
+use crate::machine::Usage;
+use contestants::{Running, Who};
+use load::{Loop, Taken};
+use targets::Measured;
+use wire::Protocol;
+
+/// Connections of a load; all are kept.
+pub(crate) const CONNECTIONS: usize = 64;
+/// How many subjects are asked about, one after the other.
+const SUBJECTS: usize = 10_000;
+/// So much that nobody is ever denied who should not be: nobody sends as much in a window.
+pub(crate) const LIMIT: u64 = 1_000_000_000;
+/// The window of all limits: one that regions share.
+pub(crate) const WINDOW_MS: u64 = 60_000;
+/// Items of a `multiLimit`.
+const BATCH: usize = 5;
+/// How long one contestant is loaded in one round, before anything is measured, and at half of what
+/// it can do.
+const ROUND_S: f64 = 2.0;
+const WARM_S: f64 = 1.0;
+const HALF_S: f64 = 4.0;
+
+/// Arguments of `server`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    head: Head<Case>,
+    /// The program `tidegate`.
+    #[arg(long)]
+    tidegate: PathBuf,
+    /// Where other limiters' servers were installed.
+    #[arg(long)]
+    peers: Option<PathBuf>,
+    /// How many rounds.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Count instructions per request with callgrind instead of time.
+    #[arg(long)]
+    callgrind: bool,
+    /// With `--callgrind`: make what was counted the baseline.
+    #[arg(long, requires = "callgrind")]
+    update: bool,
+}
+
+/// What is asked, over what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Case {
+    /// `limit` over HTTP/1.1.
+    Limit,
+    /// `limit` over HTTP/2.
+    #[value(name = "limit-http2")]
+    LimitHttp2,
+    /// The script in Redis, over RESP.
+    #[value(name = "limit-resp")]
+    LimitResp,
+    /// `multiLimit` of five.
+    #[value(name = "multi-limit")]
+    MultiLimit,
+    /// `limit` for somebody at the limit.
+    Denied,
+}
+
+impl Case {
+    const fn parts(self) -> (Kind, Protocol) {
+        match self {
+            Self::Limit => (Kind::Limit, Protocol::Http1),
+            Self::LimitHttp2 => (Kind::Limit, Protocol::Http2),
+            Self::LimitResp => (Kind::Limit, Protocol::Resp),
+            Self::MultiLimit => (Kind::Multi, Protocol::Http1),
+            Self::Denied => (Kind::Denied, Protocol::Http1),
+        }
+    }
+
+    /// As it is printed.
+    fn name(self) -> String {
+        let (kind, protocol) = self.parts();
+        format!("{}/{}", kind.name(), protocol.name())
+    }
+}
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Limit,
+    Multi,
+    Denied,
+}
+
+impl Kind {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Limit => "limit",
+            Self::Multi => "multiLimit of 5",
+            Self::Denied => "denied",
+        }
+    }
+}
+
+/// What servers are started from, and how much of everything there is.
+pub(crate) struct Scene {
+    pub(crate) tidegate: PathBuf,
+    pub(crate) peers: Option<PathBuf>,
+    pub(crate) subjects: usize,
+    pub(crate) smoke: bool,
+}
+
+impl Scene {
+    pub(crate) fn new(tidegate: &Path, peers: Option<&Path>, smoke: bool) -> Self {
+        let subjects = if smoke { SUBJECTS / 50 } else { SUBJECTS };
+        let (tidegate, peers) = (tidegate.to_owned(), peers.map(Path::to_owned));
+        Self { tidegate, peers, subjects, smoke }
+    }
+
+    pub(crate) fn lasting(&self, seconds: f64) -> Duration {
+        Duration::from_secs_f64(if self.smoke { seconds / 20.0 } else { seconds })
+    }
+}
+
+/// The load comes from one thread: a server has the other cores, and what this one leaves.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
+}
+
+/// Runs the bench.
+pub(crate) fn main(args: &Args) -> Result<ExitCode, Failure> {
+    let Head { json, smoke, .. } = args.head;
+    if args.callgrind {
+        let options = crate::decide::callgrind::Options { json, smoke, update: args.update };
+        return callgrind::main(&args.tidegate, &options);
+    }
+    let scene = Scene::new(&args.tidegate, args.peers.as_deref(), smoke);
+    let usage = Usage::read();
+    let mut figures = Figures::wide("server");
+    let rounds = if smoke { 1 } else { args.rounds.max(1) };
+    let cases: Vec<Case> = args.head.cases().copied().collect();
+    let measured = runtime()?.block_on(measure(&scene, &cases, rounds))?;
+    measured.iter().for_each(|one| one.add(&mut figures));
+    targets::add(&measured, &mut figures);
+    figures.print(json, smoke, usage)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All who can be asked any of these, at once; one of them is loaded at a time.
+async fn measure(scene: &Scene, cases: &[Case], rounds: usize) -> Result<Vec<Measured>, Failure> {
+    let speaks = |who: &Who| {
+        cases.iter().any(|case| {
+            let (kind, protocol) = case.parts();
+            who.speaks(kind, protocol)
+        })
+    };
+    let mut all = Vec::new();
+    for who in Who::ALL.into_iter().filter(speaks) {
+        all.extend(Running::start(who, scene).await?);
+    }
+    let mut measured = Vec::new();
+    for case in cases {
+        let (kind, protocol) = case.parts();
+        let asked = all.iter().filter(|running| running.who.speaks(kind, protocol));
+        measured.extend(asked.map(|running| Contest::new(*case, running)));
+    }
+    for round in 0..rounds {
+        eprintln!("round {} of {rounds}", round + 1);
+        for contest in &mut measured {
+            contest.round(scene, round == 0).await?;
+        }
+    }
+    eprintln!("at half of that");
+    for contest in &mut measured {
+        contest.half(scene).await?;
+    }
+    Ok(measured.into_iter().map(|contest| contest.measured).collect())
+}
+
+/// One contestant in one case.
+struct Contest<'a> {
+    case: Case,
+    running: &'a Running,
+    measured: Measured,
+}
+
+impl<'a> Contest<'a> {
+    fn new(case: Case, running: &'a Running) -> Self {
+        let started_ms = running.started.as_secs_f64() * 1e3;
+        let measured = Measured { case, started_ms, ..Measured::new(running.who) };
+        Self { case, running, measured }
+    }
+
+    async fn load(&self, scene: &Scene, how: Loop) -> Result<Taken, Failure> {
+        let (kind, protocol) = self.case.parts();
+        let taken = self.running.offer(kind, protocol, scene.subjects)?.run(how).await?;
+        // Others say with a status that somebody is denied.
+        let says_so = kind == Kind::Denied && !self.running.who.is_ours();
+        if says_so { Ok(taken) } else { taken.all_good(self.running.who.name()) }
+    }
+
+    async fn round(&mut self, scene: &Scene, is_first: bool) -> Result<(), Failure> {
+        if is_first {
+            self.load(scene, Loop::Closed(scene.lasting(WARM_S))).await?;
+        }
+        let (own, stores) = self.running.cpu_us();
+        let taken = self.load(scene, Loop::Closed(scene.lasting(ROUND_S))).await?;
+        let (own_after, stores_after) = self.running.cpu_us();
+        let answered = taken.answered as f64;
+        self.measured.per_second.push(taken.per_second());
+        self.measured.own_us.push(ratio(own_after - own, answered));
+        self.measured.stores_us.push(ratio(stores_after - stores, answered));
+        self.measured.resident_mib = self.running.resident_mib();
+        Ok(())
+    }
+
+    async fn half(&mut self, scene: &Scene) -> Result<(), Failure> {
+        let rate = self.measured.rate() / 2.0;
+        let taken = self.load(scene, Loop::Open(rate, scene.lasting(HALF_S))).await?;
+        let sorted: Vec<f64> = taken.latencies_us.iter().map(|us| f64::from(*us)).collect();
+        self.measured.latency_us = [0.5, 0.99, 0.999].map(|part| quantile(&sorted, part));
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! A long load: ten minutes at most of what the server can do, with subjects that come and go. Its
+//! memory stays where it is, nothing fails, and answers do not take longer as time passes.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use super::contestants::{Place, Running, Who};
+use super::load::{Loop, Offer};
+use super::wire::{Protocol, Written};
+use super::{CONNECTIONS, Kind, Scene};
+use crate::Failure;
+use crate::figures::{Figures, quantile, ratio};
+use crate::machine::Usage;
+
+/// How much of what it can do it is asked to do.
+const LOAD: f64 = 0.8;
+/// How many parts a run has. In the first three, windows of a minute come that have not yet begun
+/// to go.
+const PARTS: u32 = 10;
+/// Subjects of one part. The next part asks about half of these, and as many others.
+const SUBJECTS: usize = 100_000;
+/// How much more memory the last part may have than the fourth.
+const MEMORY: f64 = 1.05;
+/// How much longer answers may take in the last half than in the first, at the median. Other work
+/// of the machine comes and goes by as much.
+const DRIFT: f64 = 1.25;
+
+/// Arguments of `soak`.
+#[derive(clap::Args)]
+pub(crate) struct SoakArgs {
+    /// One JSON object per line instead of tables.
+    #[arg(long)]
+    json: bool,
+    /// A moment: shows that everything runs; the figures mean nothing.
+    #[arg(long)]
+    smoke: bool,
+    /// The program `tidegate`.
+    #[arg(long)]
+    tidegate: PathBuf,
+    /// How long.
+    #[arg(long, default_value_t = 10.0)]
+    minutes: f64,
+}
+
+/// What was seen of one part.
+struct Part {
+    median_us: f64,
+    worst_us: f64,
+    bad: u64,
+    resident_mib: f64,
+}
+
+/// Runs the bench.
+pub(crate) fn main(args: &SoakArgs) -> Result<ExitCode, Failure> {
+    let scene = Scene::new(&args.tidegate, None, args.smoke);
+    let usage = Usage::read();
+    let mut figures = Figures::wide("soak");
+    let minutes = if args.smoke { 0.05 } else { args.minutes };
+    let parts = super::runtime()?.block_on(run(&scene, minutes * 60.0))?;
+    for (number, part) in parts.iter().enumerate() {
+        let case = format!("part {}", number + 1);
+        figures.add(&case, "tidegate", part.median_us, "p50 us");
+        figures.add(&case, "tidegate", part.worst_us, "p99.9 us");
+        figures.add(&case, "tidegate", part.bad as f64, "refused");
+        figures.add(&case, "tidegate", part.resident_mib, "RSS MiB");
+    }
+    add_targets(&parts, &mut figures);
+    figures.print(args.json, args.smoke, usage)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn run(scene: &Scene, seconds: f64) -> Result<Vec<Part>, Failure> {
+    let running = Running::start(Who::Ours(Place::Globe), scene).await?;
+    let running = running.ok_or("the server is not there")?;
+    let warm = running.offer(Kind::Limit, Protocol::Http1, scene.subjects)?;
+    let capacity = warm.run(Loop::Closed(scene.lasting(4.0))).await?.per_second();
+    let subjects = if scene.smoke { SUBJECTS / 100 } else { SUBJECTS };
+    let mut parts = Vec::new();
+    for part in 0..PARTS {
+        let from = usize::try_from(part)? * subjects / 2;
+        let script: Result<Vec<Written>, Failure> = (from..from + subjects)
+            .map(|number| running.request(Kind::Limit, Protocol::Http1, number))
+            .collect();
+        let offer = Offer { script: Arc::from(script?), connections: CONNECTIONS, ..warm.clone() };
+        let lasting = std::time::Duration::from_secs_f64(seconds / f64::from(PARTS));
+        let taken = offer.run(Loop::Open(capacity * LOAD, lasting)).await?;
+        let sorted: Vec<f64> = taken.latencies_us.iter().map(|us| f64::from(*us)).collect();
+        parts.push(Part {
+            median_us: quantile(&sorted, 0.5),
+            worst_us: quantile(&sorted, 0.999),
+            bad: taken.bad,
+            resident_mib: running.resident_mib(),
+        });
+        eprintln!("part {} of {PARTS}", part + 1);
+    }
+    Ok(parts)
+}
+
+fn add_targets(parts: &[Part], figures: &mut Figures) {
+    let bad: u64 = parts.iter().map(|part| part.bad).sum();
+    figures.target("soak", "nothing refused".to_owned(), bad.to_string(), bad == 0);
+    let [_, _, _, warm, .., last] = parts else { return };
+    let grown = ratio(last.resident_mib, warm.resident_mib);
+    let target = format!("RSS of the last part, of the fourth <= {MEMORY}x");
+    figures.target("soak", target, format!("{grown:.2}x"), grown <= MEMORY);
+    let (first, then) = parts.split_at(parts.len() / 2);
+    let median = |parts: &[Part]| {
+        let mut all: Vec<f64> = parts.iter().map(|part| part.median_us).collect();
+        all.sort_by(f64::total_cmp);
+        quantile(&all, 0.5)
+    };
+    let drift = ratio(median(then), median(first.get(1..).unwrap_or_default()));
+    let target = format!("p50 of the last half, of the first <= {DRIFT}x");
+    figures.target("soak", target, format!("{drift:.2}x"), drift <= DRIFT);
+}
