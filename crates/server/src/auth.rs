@@ -9,6 +9,7 @@ use std::sync::Arc;
 use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;
 
+use crate::control::directory::KeyDigest;
 use crate::control::permission::Action;
 use crate::control::{Directory, Key, Namespace, Workspace};
 use crate::ids;
@@ -29,7 +30,7 @@ impl Caller {
     pub(crate) fn of(
         directory: &Directory,
         headers: &HeaderMap,
-        unix_ms: u64,
+        unix_ms: impl FnOnce() -> u64,
     ) -> Result<Self, Problem> {
         let mut sent = headers.get_all(AUTHORIZATION).iter();
         let Some(first) = sent.next() else {
@@ -44,16 +45,39 @@ impl Caller {
         Ok(caller)
     }
 
+    /// The caller whose key was seen a moment ago: the key may have been ended meanwhile, and the
+    /// workspace is as it is now.
+    pub(crate) fn again(
+        directory: &Directory,
+        key: &Key,
+        unix_ms: impl FnOnce() -> u64,
+    ) -> Result<Self, Problem> {
+        let caller = Self::found(directory, &key.digest, unix_ms);
+        let caller = caller.ok_or_else(Problem::key_not_found)?;
+        caller.check()?;
+        Ok(caller)
+    }
+
     /// The digest is what the key is found by, so how long a search takes says nothing about keys
     /// that are alike.
-    fn known(directory: &Directory, key: &[u8], unix_ms: u64) -> Option<Self> {
+    fn known(directory: &Directory, key: &[u8], unix_ms: impl FnOnce() -> u64) -> Option<Self> {
         let digest = ids::digest(key);
-        let key = directory.key(&digest)?;
+        let caller = Self::found(directory, &digest, unix_ms)?;
         // Compares in constant time.
-        let same = blake3::Hash::from_bytes(digest) == blake3::Hash::from_bytes(key.digest);
+        let same = blake3::Hash::from_bytes(digest) == blake3::Hash::from_bytes(caller.key.digest);
+        same.then_some(caller)
+    }
+
+    /// The time is asked for only by a key that ends.
+    fn found(
+        directory: &Directory,
+        digest: &KeyDigest,
+        unix_ms: impl FnOnce() -> u64,
+    ) -> Option<Self> {
+        let key = directory.key(digest)?;
         let workspace = directory.workspace(&key.workspace)?;
         let caller = Self { key: Arc::clone(key), workspace: Arc::clone(workspace) };
-        (same && !key.has_expired(unix_ms)).then_some(caller)
+        (!key.has_expired(unix_ms)).then_some(caller)
     }
 
     fn check(&self) -> Result<(), Problem> {

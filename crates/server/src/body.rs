@@ -150,23 +150,39 @@ impl Drop for Counted<'_> {
 /// A body as it arrived, and its place if it is a large one.
 #[derive(Debug)]
 pub(crate) struct Received<'a> {
-    bytes: BytesMut,
-    place: Option<LargePlace<'a>>,
+    bytes: Arrived,
+    _place: Option<LargePlace<'a>>,
     _admission: Admission<'a>,
 }
 
 impl Received<'_> {
     /// The bytes; the place stays taken for as long as this is there.
     pub(crate) fn take(&mut self) -> Bytes {
-        self.bytes.split().freeze()
+        match &mut self.bytes {
+            Arrived::Whole(bytes) => std::mem::take(bytes),
+            Arrived::Parts(bytes) => bytes.split().freeze(),
+        }
     }
+}
+
+/// What has arrived of a body.
+#[derive(Debug)]
+enum Arrived {
+    /// All of it, in one piece: nothing is copied. It is kept only while it is decided on, because
+    /// it may be a small part of what was read at once.
+    Whole(Bytes),
+    /// Some of it.
+    Parts(BytesMut),
 }
 
 impl Deref for Received<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.bytes
+        match &self.bytes {
+            Arrived::Whole(bytes) => bytes,
+            Arrived::Parts(bytes) => bytes,
+        }
     }
 }
 
@@ -200,7 +216,7 @@ impl Bodies {
         if announced > wide(BODY_BYTES_MAX) {
             // Who asks first has not sent anything, and is told not to.
             if !headers.contains_key(EXPECT) && announced <= wide(DISCARDED_BYTES_MAX) {
-                discard(&mut body).await;
+                Box::pin(discard(&mut body)).await;
             }
             return Err(Problem::body_too_large());
         }
@@ -208,7 +224,7 @@ impl Bodies {
             Err(_) => Err(Problem::body_too_late()),
             Ok(Ok(received)) => Ok(received),
             Ok(Err(Failed::TooLarge)) => {
-                discard(&mut body).await;
+                Box::pin(discard(&mut body)).await;
                 Err(Problem::body_too_large())
             }
             Ok(Err(Failed::TooBusy)) => Err(Problem::too_busy()),
@@ -227,21 +243,25 @@ where
     B: Body<Data = Bytes> + Unpin,
 {
     let room = admission.counted.0;
-    let mut received = Received { bytes: BytesMut::new(), place: None, _admission: admission };
+    let mut parts = BytesMut::new();
+    let mut place = None;
     while let Some(frame) = body.frame().await {
         // What is not data is a trailer, and says nothing to us.
         let Ok(data) = frame.map_err(Failed::Broken)?.into_data() else { continue };
-        let length = received.bytes.len().saturating_add(data.len());
+        let length = parts.len().saturating_add(data.len());
         if length > BODY_BYTES_MAX {
             return Err(Failed::TooLarge);
         }
-        if length > SMALL_BYTES_MAX && received.place.is_none() {
-            let place = room.large.place(sender).await;
-            received.place = Some(place.ok_or(Failed::TooBusy)?);
+        if length > SMALL_BYTES_MAX && place.is_none() {
+            place = Some(Box::pin(room.large.place(sender)).await.ok_or(Failed::TooBusy)?);
         }
-        received.bytes.extend_from_slice(&data);
+        if parts.is_empty() && body.is_end_stream() {
+            let bytes = Arrived::Whole(data);
+            return Ok(Received { bytes, _place: place, _admission: admission });
+        }
+        parts.extend_from_slice(&data);
     }
-    Ok(received)
+    Ok(Received { bytes: Arrived::Parts(parts), _place: place, _admission: admission })
 }
 
 /// Reads on without keeping anything, up to a bound and for a time. What goes wrong here changes

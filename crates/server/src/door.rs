@@ -71,8 +71,11 @@ impl AsRef<Limiter> for Door {
 const APART_KIB_MAX: u32 = 128 << 10;
 
 /// A request that has arrived. What it asks is not known yet, nor whether it may.
+#[derive(Clone, Copy)]
 struct Incoming<'a> {
     head: &'a Parts,
+    /// The key that it was seen to have; whether that still holds is looked at again.
+    key: Option<&'a Key>,
     request_id: &'a str,
     told: &'a Told,
 }
@@ -210,8 +213,9 @@ impl Door {
         if key.is_some() {
             note_key();
         }
-        let incoming = Incoming { head: &head, request_id: &request_id, told: &told };
-        let answered = self.handle(body, key.as_deref(), incoming).await;
+        let key = key.as_deref();
+        let incoming = Incoming { head: &head, key, request_id: &request_id, told: &told };
+        let answered = self.handle(body, incoming).await;
         // A refusal is quick, or as slow as its client: it says nothing about decisions.
         let class = answered.as_ref().map_or(Class::Other, |_| Class::of(head.uri.path()));
         let mut reply = answered.unwrap_or_else(|problem| {
@@ -223,12 +227,7 @@ impl Door {
         reply
     }
 
-    async fn handle<B>(
-        self: &Arc<Self>,
-        body: B,
-        key: Option<&Key>,
-        incoming: Incoming<'_>,
-    ) -> Result<Reply, Problem>
+    async fn handle<B>(self: &Arc<Self>, body: B, incoming: Incoming<'_>) -> Result<Reply, Problem>
     where
         B: Body<Data = Bytes> + Unpin,
     {
@@ -237,13 +236,13 @@ impl Door {
             Route::Document => return Ok(reply::document()),
             Route::Call(operation) => operation,
         };
-        let sender = match key {
+        let sender = match incoming.key {
             Some(key) => Sender::Known(&key.workspace),
             None => Sender::Stranger,
         };
         let mut received = self.bodies.read(body, &head.headers, sender).await?;
         if self.in_region && is_sent_again(operation, head) {
-            return self.operate_apart(operation, received.take(), incoming).await;
+            return Box::pin(self.operate_apart(operation, received.take(), incoming)).await;
         }
         self.operate(operation, &received, incoming).await
     }
@@ -265,7 +264,8 @@ impl Door {
         let request_id = incoming.request_id.to_owned();
         let task = tokio::spawn(async move {
             let told = Told::default();
-            let incoming = Incoming { head: &head, request_id: &request_id, told: &told };
+            let (request_id, told_here) = (&request_id, &told);
+            let incoming = Incoming { head: &head, key: None, request_id, told: told_here };
             let answered = door.operate(operation, &bytes, incoming).await;
             drop(held);
             (answered, told)
@@ -288,6 +288,9 @@ impl Door {
     }
 
     /// Everything after the last byte has arrived: what is asked, who asks, and the answer.
+    ///
+    /// What is seldom asked is in a box: the state of a request is copied when it begins, and has
+    /// to be as large as the largest of all that may come of it.
     async fn operate<'a>(
         &self,
         operation: Operation,
@@ -302,16 +305,24 @@ impl Door {
                 let item = body.parse().map_err(wrong)?;
                 let asked = self.asked(operation, bytes, &incoming)?;
                 let call = self.enter(incoming).await?;
-                let admitted = self.admit_one(&call.caller, &item).await?;
-                self.once(&call, asked, self.limit(&call, admitted)).await
+                let namespace = self.admit_one(&call.caller, &item).await?;
+                let deciding = self.limit(&call, &item, &namespace);
+                match asked.key {
+                    None => deciding.await.map(|(it, _)| reply::json(it)),
+                    Some(_) => Box::pin(self.once(&call, asked, deciding)).await,
+                }
             }
             Operation::MultiLimit => {
                 let body = MultiLimitBody::read(bytes).map_err(not_json)?;
                 let items = body.parse().map_err(wrong)?;
                 let asked = self.asked(operation, bytes, &incoming)?;
                 let call = self.enter(incoming).await?;
-                let admitted = self.admit_all(&call.caller, &items).await?;
-                self.once(&call, asked, self.multi_limit(&call, admitted)).await
+                let namespaces = self.admit_all(&call.caller, &items).await?;
+                let deciding = Box::pin(self.multi_limit(&call, &items, &namespaces));
+                match asked.key {
+                    None => deciding.await.map(|(it, _)| reply::json(it)),
+                    Some(_) => Box::pin(self.once(&call, asked, deciding)).await,
+                }
             }
             Operation::Explain => {
                 let body = LimitBody::read(bytes).map_err(not_json)?;
@@ -320,7 +331,7 @@ impl Door {
             }
             control => {
                 let body = ControlBody::read(bytes).map_err(not_json)?;
-                self.operate_control(control, &body, incoming).await
+                Box::pin(self.operate_control(control, &body, incoming)).await
             }
         }
     }
@@ -357,13 +368,16 @@ impl Door {
     }
 
     fn caller(&self, head: &Parts) -> Result<Caller, Problem> {
-        Caller::of(&self.control.known(), &head.headers, self.control.unix_ms())
+        Caller::of(&self.control.known(), &head.headers, || self.control.unix_ms())
     }
 
     /// Lets a caller in who may call.
     async fn enter<'a>(&self, incoming: Incoming<'a>) -> Result<Call<'a>, Problem> {
-        let Incoming { head, request_id, told } = incoming;
-        let caller = self.caller(head)?;
+        let Incoming { head, key, request_id, told } = incoming;
+        let caller = match key {
+            Some(key) => Caller::again(&self.control.known(), key, || self.control.unix_ms())?,
+            None => self.caller(head)?,
+        };
         let throttled = self.throttle(&caller).await;
         let is_exhausted = throttled.is_exhausted();
         let _ = told.throttled.set(throttled);

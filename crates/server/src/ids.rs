@@ -33,7 +33,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    const fn prefix(self) -> &'static str {
+    pub(crate) const fn prefix(self) -> &'static str {
         match self {
             Self::Key => "key_",
             Self::Namespace => "rlns_",

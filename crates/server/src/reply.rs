@@ -12,12 +12,15 @@ use serde::Serialize;
 use tidegate::{Answer, Denial, Source};
 
 use crate::control::overrides::Override;
-use crate::decode::{FieldError, Item};
+use crate::decode::FieldError;
 use crate::openapi;
 use crate::problem::{Form, Problem};
 
 #[cfg(test)]
 mod tests;
+mod write;
+
+pub(crate) use write::{limit, multi_limit};
 
 /// A whole reply.
 pub(crate) type Reply = Response<Full<Bytes>>;
@@ -144,24 +147,6 @@ impl<'a> Limited<'a> {
     }
 }
 
-#[derive(Serialize)]
-struct MultiLimited<'a> {
-    passed: bool,
-    limits: Vec<LimitedItem<'a>>,
-}
-
-#[derive(Serialize)]
-struct LimitedItem<'a> {
-    namespace: &'a str,
-    identifier: &'a str,
-    limit: u64,
-    remaining: u64,
-    reset: u64,
-    passed: bool,
-    #[serde(flatten)]
-    more: &'a More,
-}
-
 /// An override, as it is listed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -212,31 +197,6 @@ struct FailureError<'a> {
     r#type: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     errors: Option<&'a [FieldError]>,
-}
-
-/// The answer to one request.
-pub(crate) fn limit(request_id: &str, decided: &Decided) -> Bytes {
-    bytes(&Success { meta: Meta { request_id }, data: Limited::of(decided) })
-}
-
-/// The answers to the items of a batch, in their order.
-pub(crate) fn multi_limit(
-    request_id: &str,
-    items: &[Item<'_>],
-    passed: bool,
-    decided: &[Decided],
-) -> Bytes {
-    let limits = items.iter().zip(decided).map(|(item, decided)| LimitedItem {
-        namespace: item.namespace.as_str(),
-        identifier: item.identifier.as_str(),
-        limit: decided.limit,
-        remaining: decided.remaining,
-        reset: decided.reset,
-        passed: decided.admitted,
-        more: &decided.more,
-    });
-    let data = MultiLimited { passed, limits: limits.collect() };
-    bytes(&Success { meta: Meta { request_id }, data })
 }
 
 /// An override was set.

@@ -218,6 +218,8 @@ where
 {
     fn execute(&self, future: F) {
         let tally = Arc::clone(&self.0);
+        // In a box before it is wrapped and spawned: each of these steps moves it.
+        let future = Box::pin(future);
         tokio::spawn(async move {
             // What is dropped here is reset; the connection goes on.
             if timeout(REQUEST_DEADLINE, future).await.is_err() {

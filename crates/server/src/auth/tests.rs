@@ -49,7 +49,7 @@ fn workspace_of(values: &[&[u8]]) -> Result<String, (u16, &'static str)> {
     for value in values {
         headers.append(AUTHORIZATION, HeaderValue::from_bytes(value).unwrap());
     }
-    let caller = Caller::of(&directory(), &headers, NOW_MS);
+    let caller = Caller::of(&directory(), &headers, || NOW_MS);
     caller
         .map(|caller| caller.workspace.id.clone())
         .map_err(|problem| (problem.status.as_u16(), problem.kind))

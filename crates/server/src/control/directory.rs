@@ -12,6 +12,10 @@ use tidegate_stores::control::{Changes, KeyRow, Mode, NamespaceRow, OverrideRow,
 
 use super::overrides::{Override, Overrides};
 use super::permission::Grants;
+use crate::ids::Kind;
+
+/// What the ids of all namespaces begin with.
+const NAMESPACE_ID: &str = Kind::Namespace.prefix();
 
 /// What the digest of a key has.
 pub(crate) type KeyDigest = [u8; 32];
@@ -102,9 +106,9 @@ impl Key {
         }
     }
 
-    /// Whether its time is over.
-    pub(crate) fn has_expired(&self, unix_ms: u64) -> bool {
-        self.expires_ms.is_some_and(|expires_ms| unix_ms >= expires_ms)
+    /// Whether its time is over. Most have none, and then nobody has to look at a clock.
+    pub(crate) fn has_expired(&self, unix_ms: impl FnOnce() -> u64) -> bool {
+        self.expires_ms.is_some_and(|expires_ms| unix_ms() >= expires_ms)
     }
 }
 
@@ -121,8 +125,9 @@ impl Workspace {
 
     /// The namespace with this id or, if there is none, with this name.
     pub(crate) fn namespace(&self, named: &str) -> Option<&Arc<Namespace>> {
-        let name = self.names.get(named).map_or(named, String::as_str);
-        self.namespaces.get(name)
+        // What does not look like an id is none: most names cost one look.
+        let by_id = named.starts_with(NAMESPACE_ID).then(|| self.names.get(named)).flatten();
+        self.namespaces.get(by_id.map_or(named, String::as_str))
     }
 }
 

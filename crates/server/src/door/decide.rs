@@ -26,50 +26,63 @@ use crate::idempotency::Lasts;
 use crate::problem::Problem;
 use crate::reply::{self, Decided, Known, More};
 
-/// A call that may be decided: everything that could refuse it was looked at.
-pub(super) struct Admitted<'a> {
-    items: &'a [Item<'a>],
-    /// Of each item.
-    namespaces: Vec<Arc<Namespace>>,
-}
-
 impl Door {
-    /// Looks whether one limit may be asked for.
-    pub(super) async fn admit_one<'a>(
+    /// The namespace of one limit, if that may be asked for.
+    pub(super) async fn admit_one(
         &self,
         caller: &Caller,
-        item: &'a Item<'a>,
-    ) -> Result<Admitted<'a>, Problem> {
-        // A namespace that was deleted says so to everybody who may call.
+        item: &Item<'_>,
+    ) -> Result<Arc<Namespace>, Problem> {
         let known = caller.workspace.namespace(item.namespace.as_str());
-        if known.is_some_and(|namespace| namespace.deleted) {
-            return Err(Problem::namespace_gone());
+        if let Some(namespace) = known {
+            // One that was deleted says so to everybody who may call.
+            if namespace.deleted {
+                return Err(Problem::namespace_gone());
+            }
+            caller.may_ids(Action::Limit, &[namespace.id.as_str()])?;
+            return Ok(Arc::clone(namespace));
         }
-        self.admit_all(caller, std::slice::from_ref(item)).await
+        let named = [item.namespace.as_str()];
+        let admitted = Box::pin(self.admit_unknown(caller, &named)).await?;
+        admitted.into_iter().next().ok_or_else(Problem::namespace_not_found)
     }
 
-    /// Looks whether several may be asked for.
-    pub(super) async fn admit_all<'a>(
+    /// The namespaces of several limits, if they may be asked for.
+    pub(super) async fn admit_all(
         &self,
         caller: &Caller,
-        items: &'a [Item<'a>],
-    ) -> Result<Admitted<'a>, Problem> {
-        let named: Vec<&str> = items.iter().map(|item| item.namespace.as_str()).collect();
-        check(caller, &caller.workspace, &named)?;
+        items: &[Item<'_>],
+    ) -> Result<Vec<Arc<Namespace>>, Problem> {
+        match admitted(caller, items) {
+            Some(namespaces) => Ok(namespaces),
+            None => {
+                let named: Vec<&str> = items.iter().map(|item| item.namespace.as_str()).collect();
+                Box::pin(self.admit_unknown(caller, &named)).await
+            }
+        }
+    }
+
+    /// The same when something is to be said against it, or not all of them are known.
+    async fn admit_unknown(
+        &self,
+        caller: &Caller,
+        named: &[&str],
+    ) -> Result<Vec<Arc<Namespace>>, Problem> {
+        check(caller, &caller.workspace, named)?;
         let mut workspace = Arc::clone(&caller.workspace);
-        let missing = missing(&workspace, &named);
+        let missing = missing(&workspace, named);
         if !missing.is_empty() {
             self.enter_namespaces(caller, missing).await?;
             if let Some(now) = self.control.known().workspace(&workspace.id) {
                 workspace = Arc::clone(now);
             }
-            check(caller, &workspace, &named)?;
+            check(caller, &workspace, named)?;
         }
         let found = |name: &&str| match workspace.namespace(name) {
             Some(namespace) => Arc::clone(namespace),
             None => Arc::new(Namespace::unlisted(name)),
         };
-        Ok(Admitted { items, namespaces: named.iter().map(found).collect() })
+        Ok(named.iter().map(found).collect())
     }
 
     /// Enters namespaces that nobody named before. Those that cannot be entered are limited all
@@ -107,13 +120,10 @@ impl Door {
     pub(super) async fn limit(
         &self,
         call: &Call<'_>,
-        admitted: Admitted<'_>,
+        item: &Item<'_>,
+        namespace: &Namespace,
     ) -> Result<(Bytes, Lasts), Problem> {
         let Call { caller, request_id, .. } = call;
-        let (Some(item), Some(namespace)) = (admitted.items.first(), admitted.namespaces.first())
-        else {
-            return Err(Problem::namespace_not_found());
-        };
         let terms = self.terms(item, namespace);
         let request = terms.request(caller)?;
         let decided = match namespace.mode {
@@ -133,17 +143,18 @@ impl Door {
     pub(super) async fn multi_limit(
         &self,
         call: &Call<'_>,
-        admitted: Admitted<'_>,
+        items: &[Item<'_>],
+        namespaces: &[Arc<Namespace>],
     ) -> Result<(Bytes, Lasts), Problem> {
         let Call { caller, request_id, .. } = call;
-        let both = admitted.items.iter().zip(&admitted.namespaces);
+        let both = items.iter().zip(namespaces);
         let terms: Vec<Terms<'_>> =
             both.map(|(item, namespace)| self.terms(item, namespace)).collect();
         let (passed, decided) = self.decide_all(caller, &terms).await?;
-        let items = decided.iter().map(|item| item.admitted);
-        self.noted.decided(&caller.workspace.id, passed, items);
+        let admitted = decided.iter().map(|item| item.admitted);
+        self.noted.decided(&caller.workspace.id, passed, admitted);
         let lasts = lasts(passed, &terms, &decided);
-        Ok((reply::multi_limit(request_id, admitted.items, passed, &decided), lasts))
+        Ok((reply::multi_limit(request_id, items, passed, &decided), lasts))
     }
 
     /// What is enforced is decided as one. What is only tried is decided as another, and not spent
@@ -296,6 +307,25 @@ fn nothing() -> Cost {
 fn is_id(name: &str) -> bool {
     let tail = name.strip_prefix("rlns_").unwrap_or_default();
     tail.len() == 9 && tail.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// The namespaces of all items, if they are known and may be asked, and none was deleted. Items
+/// that follow each other are often of the same one.
+fn admitted(caller: &Caller, items: &[Item<'_>]) -> Option<Vec<Arc<Namespace>>> {
+    let mut namespaces: Vec<Arc<Namespace>> = Vec::with_capacity(items.len());
+    let mut named_last = "";
+    for item in items {
+        let named = item.namespace.as_str();
+        let last = namespaces.last().filter(|_| named == named_last);
+        let namespace = last.or_else(|| caller.workspace.namespace(named))?;
+        let may = || caller.key.grants.within(Action::Limit, &namespace.id);
+        if last.is_none() && (namespace.deleted || !may()) {
+            return None;
+        }
+        namespaces.push(Arc::clone(namespace));
+        named_last = named;
+    }
+    Some(namespaces)
 }
 
 /// Those that are not known.

@@ -12,7 +12,7 @@ use crate::reply::{self, Reply};
 pub(super) struct Asked<'a> {
     operation: Operation,
     body: &'a [u8],
-    key: Option<IdempotencyKey<'a>>,
+    pub(super) key: Option<IdempotencyKey<'a>>,
 }
 
 impl Door {

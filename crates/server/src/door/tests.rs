@@ -336,3 +336,12 @@ async fn the_document_names_what_there_is() {
     let (status, _) = answer(&door, post("/openapi.json", "")).await;
     assert_eq!(status, 405);
 }
+
+#[tokio::test]
+async fn the_state_of_a_request_is_small() {
+    let World { door, .. } = World::new().await;
+    let request = Request::new(Full::new(Bytes::new()));
+    let state = size_of_val(&door.answer_noting(request, || {}));
+    // It is copied when it begins: what is seldom needed belongs into a box.
+    assert!(state <= 3_072, "{state} bytes");
+}

@@ -175,7 +175,9 @@ impl Limiter {
         // Local memory, one look-up: a denial, or an admission on a fresh view, is final here.
         match self.table.decide_or_refresh(request, now) {
             Decision::Answered(answer) => answer,
-            undecided => self.check_with(region, request, undecided, now).await,
+            // In a box: who waits for a network can wait for an allocation, and who does not has a
+            // smaller state to carry.
+            undecided => Box::pin(self.check_with(region, request, undecided, now)).await,
         }
     }
 
@@ -258,7 +260,7 @@ impl Limiter {
         let Some(region) = &self.region else { return self.table.decide_all(batch, now) };
         match self.table.decide_all_or_refresh(batch, now) {
             BatchDecision::Answered(answer) => answer,
-            undecided => self.check_all_with(region, batch, undecided, now).await,
+            undecided => Box::pin(self.check_all_with(region, batch, undecided, now)).await,
         }
     }
 
