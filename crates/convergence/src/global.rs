@@ -142,7 +142,8 @@ pub struct Row {
 pub struct Import {
     /// The last row that was read, or 0.
     pub from: u64,
-    /// Rows before it that were not there when those after them were. At most [`GAPS_MAX`].
+    /// Rows before it that were not there when those after them were, or that were and are looked
+    /// at once more. At most [`GAPS_MAX`].
     pub gaps: Vec<u64>,
     /// With the payloads of rows that only repeat.
     pub repeats: bool,

@@ -4,6 +4,10 @@
 //! begun earlier and become visible later: it is asked for again, for a while. The last row that
 //! was read is looked at once more each time: if it is gone, the feed is read again from its
 //! beginning, and if it is not there either, the store has lost rows.
+//!
+//! A failover loses what became visible last, and that need not be the row with the last id. So a
+//! leader looks at rows of its own region once more, until one came that was not there with them:
+//! whatever loses them then loses that one too.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,6 +21,9 @@ use crate::tuning::GlobeTuning;
 
 /// Most missing rows that are watched for. The oldest are given up first.
 const GAPS_WATCHED: usize = 1_024;
+/// Most own rows that are looked at once more: they are read with their payloads, and a leader
+/// writes two at a time. Those that were read first are given up first.
+const WATCHED_MAX: usize = 4;
 /// How soon the feed is read from its beginning again: one that is read from several replicas, some
 /// of which lag, must not be read in full each time.
 const RESTART_MS: u64 = 10_000;
@@ -29,6 +36,8 @@ pub(super) struct Feed {
     nonce: u64,
     /// Rows that are missing: since when, and how often they were asked for.
     gaps: BTreeMap<u64, (u64, u32)>,
+    /// Own rows that may have become visible after the last one, as they were read.
+    watched: VecDeque<Watched>,
     /// It is being read from its beginning.
     cold: bool,
     /// The row that was the last one before that, until it is met again.
@@ -60,6 +69,16 @@ pub(super) struct Feed {
     breaker: Breaker,
 }
 
+/// A row that was read, and is looked at once more.
+#[derive(Clone, Copy, Debug)]
+struct Watched {
+    id: u64,
+    nonce: u64,
+    since_ms: u64,
+    /// Everything was read that was there with it: what is new now came later.
+    ripe: bool,
+}
+
 /// An import whose totals are being taken in.
 #[derive(Clone, Copy, Debug)]
 struct Landing {
@@ -74,6 +93,7 @@ impl Feed {
             from: 0,
             nonce: 0,
             gaps: BTreeMap::new(),
+            watched: VecDeque::new(),
             cold: true,
             sought: None,
             restarted_ms: None,
@@ -193,7 +213,10 @@ impl Feed {
             self.gaps.iter().map(|(id, (_, asked))| (*asked, *id)).collect();
         // New ones first: most come within a moment, or never.
         gaps.sort_unstable();
-        gaps.truncate(GAPS_MAX);
+        // The last row is looked at anyway.
+        let watched = self.watched.iter().map(|row| row.id).filter(|id| *id != self.from);
+        let watched: Vec<u64> = watched.collect();
+        gaps.truncate(GAPS_MAX - watched.len());
         for (_, id) in &gaps {
             if let Some((_, asked)) = self.gaps.get_mut(id) {
                 *asked += 1;
@@ -202,7 +225,7 @@ impl Feed {
         (self.under_way, self.last_ms) = (true, now_ms);
         // Room for what was missing, the last row and a new one.
         let rows_max = self.rows.max(GAPS_MAX + 2);
-        let gaps = gaps.into_iter().map(|(_, id)| id).collect();
+        let gaps = gaps.into_iter().map(|(_, id)| id).chain(watched).collect();
         Import { from: self.from, gaps, repeats: self.cold, rows_max }
     }
 
@@ -236,6 +259,37 @@ impl Feed {
         self.next_ms = now_ms;
     }
 
+    /// Whether this row was read before, and is only looked at.
+    pub(super) fn is_watched(&self, row: &Row) -> bool {
+        self.watched.iter().any(|seen| (seen.id, seen.nonce) == (row.id, row.batch.nonce))
+    }
+
+    /// Whether a row is gone that was looked at, though the last one is there: the store has lost
+    /// it. Says so once.
+    pub(super) fn misses(&mut self, import: &Import, rows: &[Row]) -> bool {
+        let same = |seen: &Watched| {
+            rows.iter().any(|row| (row.id, row.batch.nonce) == (seen.id, seen.nonce))
+        };
+        let gone = |seen: &Watched| import.gaps.contains(&seen.id) && !same(seen);
+        let missing = self.watched.iter().any(gone) && !planted::is(Planted::CursorUnchecked);
+        if missing {
+            self.watched.clear();
+        }
+        missing
+    }
+
+    /// An import that was made then brought these rows of the own region.
+    pub(super) fn watch(&mut self, import: &Import, own: Vec<(u64, u64)>, since_ms: u64) {
+        if self.from > import.from {
+            // The last row is another one now, and whatever loses a ripe one loses it too.
+            self.watched.retain(|row| !row.ripe);
+        }
+        let watched = |(id, nonce)| Watched { id, nonce, since_ms, ripe: false };
+        self.watched.extend(own.into_iter().map(watched));
+        let more = self.watched.len().saturating_sub(WATCHED_MAX);
+        self.watched.drain(..more);
+    }
+
     /// Goes back to the beginning.
     pub(super) fn restart(&mut self) {
         if self.from > 0 && self.sought.is_none() {
@@ -245,6 +299,7 @@ impl Feed {
         self.generation += 1;
         self.landing = None;
         self.gaps.clear();
+        self.watched.clear();
     }
 
     /// Goes on to a row; says whether it had been missing.
@@ -284,13 +339,14 @@ impl Feed {
             self.gaps.pop_first();
         }
         self.cold = false;
+        self.watched.iter_mut().for_each(|row| row.ripe = true);
         self.mark(now_ms);
         self.heard = Some(sent);
         (Some(sent), self.sought.take().is_some())
     }
 
     /// Gives up rows that an import asked for in vain when they had been missing for too long, and
-    /// says how many. Not by the clock alone: who was cut off has not asked since, and they may
+    /// says how many. No row is looked at for longer either: the feed may be quiet. Not by the clock alone: who was cut off has not asked since, and they may
     /// have become visible long ago.
     pub(super) fn give_up(&mut self, import: &Import, sent_ms: u64, gap_ms: u64) -> u64 {
         // Most of what is missing in a feed that is read from its beginning was deleted.
@@ -304,6 +360,7 @@ impl Feed {
                 self.gaps.remove(id);
             }
         }
+        self.watched.retain(|row| row.since_ms.saturating_add(gap_ms) > sent_ms);
         (before - self.gaps.len()) as u64
     }
 }

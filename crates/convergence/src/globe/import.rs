@@ -100,19 +100,37 @@ impl Globe {
             }
             return;
         }
+        if self.feed.misses(import, &rows) {
+            self.lost(at);
+        }
         let more = rows.len() >= import.rows_max;
+        let own = self.own_rows(at, import, &rows);
         for row in rows {
             self.open(at, import, row);
         }
         let given_up = self.feed.give_up(import, sent.monotonic_ms(), self.tuning.gap_ms);
         self.counts.gaps_given_up += given_up;
+        self.feed.watch(import, own, sent.monotonic_ms());
         self.feed.land(sent, more);
         self.take_in(at);
     }
 
+    /// The rows of its region that a leader reads, and looks at once more: it would publish again
+    /// what is lost of them. Not those of a feed that is read from its beginning: most are old, and
+    /// may be deleted.
+    fn own_rows(&self, at: At<'_>, import: &Import, rows: &[Row]) -> Vec<(u64, u64)> {
+        if !self.leader.leads(at.ms()) || !self.feed.is_warm() {
+            return Vec::new();
+        }
+        let new = |row: &&Row| row.id != import.from && !self.feed.is_watched(row);
+        let own = |row: &&Row| Some(row.batch.region) == self.name.number();
+        let rows = rows.iter().filter(new).filter(own);
+        rows.map(|row| (row.id, row.batch.nonce)).collect()
+    }
+
     /// Notes one row.
     fn open(&mut self, at: At<'_>, import: &Import, row: Row) {
-        if row.id == import.from {
+        if row.id == import.from || self.feed.is_watched(&row) {
             return;
         }
         let was_missing = self.feed.advance(&row, at.ms());
@@ -145,11 +163,16 @@ impl Globe {
             self.put_out_late(heard.monotonic_ms());
         }
         if lost {
-            self.counts.feed_losses += 1;
-            // By then nobody assumes any more that what was lost is published.
-            let assumed_ms = self.tuning.repost_ms.saturating_add(self.tuning.timeout_ms);
-            self.leader.lost(at.ms().saturating_add(assumed_ms));
+            self.lost(at);
         }
+    }
+
+    /// The store has lost rows that were read.
+    fn lost(&mut self, at: At<'_>) {
+        self.counts.feed_losses += 1;
+        // By then nobody assumes any more that what was lost is published.
+        let assumed_ms = self.tuning.repost_ms.saturating_add(self.tuning.timeout_ms);
+        self.leader.lost(at.ms().saturating_add(assumed_ms));
     }
 
     fn unpack_next(&mut self) {

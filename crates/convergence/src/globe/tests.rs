@@ -20,6 +20,7 @@ mod flow;
 mod hidden;
 mod losses;
 mod steps;
+mod watched;
 
 const START_MS: u64 = 1_700_000_040_000;
 const WINDOW_MS: u64 = 60_000;
