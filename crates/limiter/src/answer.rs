@@ -85,9 +85,10 @@ impl Answer {
         self.remaining
     }
 
-    /// The end of the current cell, in milliseconds since the Unix epoch. The budget is not whole
-    /// then: see [`retry_after_ms`](Self::retry_after_ms). The [crate](crate) begins with an
-    /// example.
+    /// The end of the cell that the request was decided in, in milliseconds since the Unix epoch.
+    /// The budget is not whole then: see [`retry_after_ms`](Self::retry_after_ms). Of one that
+    /// waited for the region until its cell had ended, it has passed. The [crate](crate) begins
+    /// with an example.
     #[must_use]
     pub const fn reset_unix_ms(&self) -> u64 {
         self.reset_ms

@@ -26,9 +26,11 @@ use crate::request::{Cost, Limit};
 ///     unreachable!("nothing is known of the subject");
 /// };
 /// assert_eq!(asking.wanted().map(|wanted| wanted.cost.get()).sum::<u64>(), 1);
+/// let claimed = asking.claimed().next();
 /// // The region grants it.
 /// table.commit(asking);
-/// assert_eq!(table.answer_asked(&request, AskedFor::Granted, now).remaining(), 4);
+/// let answer = table.answer_asked(&request, (AskedFor::Granted, claimed), now);
+/// assert_eq!(answer.remaining(), 4);
 /// # Ok::<(), tidegate_limiter::RequestError>(())
 /// ```
 #[derive(Debug)]
@@ -60,6 +62,16 @@ pub struct Wanted {
     pub limit: Limit,
 }
 
+/// Where a cost is claimed: its answer is about this cell, even if the next one has begun by then.
+/// [`Asking`] has an example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claimed {
+    /// The cell.
+    pub cell: CellTicket,
+    /// The region has to grant it; otherwise it is only held with the others.
+    pub asks: bool,
+}
+
 impl Asking {
     /// What the region has to grant, at least one cost; subjects may appear several times. The
     /// [type](Self) has an example.
@@ -72,12 +84,10 @@ impl Asking {
         self.items.iter().filter(|item| item.asks).map(wanted)
     }
 
-    /// Which items of the batch the region has to grant, in order, for
-    /// [`Table::answer_all_asked`](crate::Table::answer_all_asked). The [type](Self) has an
-    /// example.
-    #[must_use]
-    pub fn asks(&self) -> Vec<bool> {
-        self.items.iter().map(|item| item.asks).collect()
+    /// Where every cost is claimed, in the order of the requests: to be kept for their answers. The
+    /// [type](Self) has an example.
+    pub fn claimed(&self) -> impl Iterator<Item = Claimed> {
+        self.items.iter().map(|item| Claimed { cell: item.cell, asks: item.asks })
     }
 
     /// Whether a request is among those that the region has to grant which is denied if it does not

@@ -30,6 +30,15 @@ impl CellTicket {
         Self { subject, turn, sequence }
     }
 
+    pub(crate) const fn turn(&self) -> Turn {
+        self.turn
+    }
+
+    /// Which window it was when the ticket was made.
+    pub(crate) const fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
     /// The cell, if it still is the current or the previous one of its subject, under the same
     /// name.
     pub(crate) fn find<'a>(&self, ledger: Ledger<'a>) -> Option<CellHandle<'a>> {

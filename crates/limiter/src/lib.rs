@@ -78,7 +78,7 @@ mod loom_tests;
 mod shuttle_tests;
 
 pub use answer::{Answer, BatchAnswer, Denial, Source};
-pub use asking::{Asking, Wanted};
+pub use asking::{Asking, Claimed, Wanted};
 pub use cells::{CellHandle, CellTicket, Cells, Ticket};
 pub use counters::Counts;
 pub use key::{Digest, ENCODING_VERSION, FleetSecret, Seed, encode};

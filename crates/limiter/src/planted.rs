@@ -89,6 +89,9 @@ pub enum Planted {
     /// What was asked for in vain by a request that is denied for it is given back, although the
     /// store may hold it.
     OutageForgets,
+    /// An answer to what was asked for is about the window in which it is given, although the cost
+    /// is in the one before.
+    AnswerOfNow,
 }
 
 #[cfg(feature = "planted")]

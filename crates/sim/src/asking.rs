@@ -6,17 +6,17 @@
 //! way, is seen at the next comparison.
 
 use tidegate_convergence::{Ask, AskCell, CallId, Grant, Granted, ShardReply, Unit, Waiter};
-use tidegate_limiter::Asking;
+use tidegate_limiter::{Asking, Claimed};
 
 use crate::ghost::{Ghost, Reading};
-use crate::node::{Ask as Request, Call, Caller, Process};
+use crate::node::{Ask as Request, Call, Caller, Charged, Process};
 use crate::truth::Name;
 use crate::world::World;
 
 /// What one caller has claimed: all of it becomes an admission, or nothing does.
 #[derive(Clone, Debug)]
 pub(crate) struct Claims {
-    items: Vec<Claimed>,
+    items: Vec<Cost>,
     /// The ask that carries it; before that it stands in line.
     call: Option<CallId>,
     /// How it ended. The caller may not have been told yet.
@@ -29,7 +29,7 @@ pub(crate) struct Claims {
 
 /// One cost.
 #[derive(Clone, Copy, Debug)]
-struct Claimed {
+struct Cost {
     ask: Request,
     era: u64,
     life: u64,
@@ -49,7 +49,7 @@ impl World {
         (asking, reading): (&Asking, Reading),
     ) -> Claims {
         let mut items = Vec::new();
-        for (ask, asks) in caller.asks.iter().zip(asking.asks()) {
+        for (ask, Claimed { asks, .. }) in caller.asks.iter().zip(asking.claimed()) {
             if ask.bounded && ask.cost > 0 && !asks {
                 self.check_lent_with(process, *ask, reading);
             }
@@ -57,7 +57,7 @@ impl World {
             ghost.current.pending += ask.cost;
             let Ghost { era, life, turn, sequence, .. } = *ghost;
             let (ask, name) = (*ask, (ask.subject, sequence));
-            items.push(Claimed { ask, era, life, turn, name, asks });
+            items.push(Cost { ask, era, life, turn, name, asks });
         }
         let wanted = asking.wanted().map(|wanted| {
             let cells = process.table.cells(wanted.cell.subject);
@@ -280,8 +280,8 @@ impl World {
         self.report.unheard += u64::from(how == Granted::Unheard);
     }
 
-    fn settle_item(&mut self, process: &mut Process, item: &Claimed, sent: bool, how: Granted) {
-        let Claimed { ask: Request { subject, cost, limit, bounded, .. }, era, name, .. } = *item;
+    fn settle_item(&mut self, process: &mut Process, item: &Cost, sent: bool, how: Granted) {
+        let Cost { ask: Request { subject, cost, limit, bounded, .. }, era, name, .. } = *item;
         let owner = (process.number, item.life);
         let admitted = how != Granted::No;
         let truth = &mut self.homes.at_mut(process.home).truth;
@@ -324,7 +324,15 @@ fn note_refusal(process: &mut Process, waiter: Waiter) {
     caller.refused = ghost.map(|ghost| ghost.turn);
 }
 
-impl Claimed {
+impl Claims {
+    /// The cells, in order.
+    pub(crate) fn cells(&self) -> Vec<Charged> {
+        let cell = |item: &Cost| Charged { era: item.era, turn: item.turn, sequence: item.name.1 };
+        self.items.iter().map(cell).collect()
+    }
+}
+
+impl Cost {
     fn is_current(&self, ghost: &Ghost) -> bool {
         (ghost.era, ghost.turn, ghost.sequence) == (self.era, self.turn, self.name.1)
     }

@@ -14,7 +14,7 @@ pub const WITHIN: u64 = 10_000;
 pub const MEDIAN: u64 = 500;
 
 /// Every mistake, and a seed that shows it.
-pub const CANARIES: [(Planted, u64); 40] = [
+pub const CANARIES: [(Planted, u64); 41] = [
     (Planted::MaxMerge, 0),
     (Planted::Increments, 0),
     (Planted::EchoTotal, 1),
@@ -55,6 +55,7 @@ pub const CANARIES: [(Planted, u64); 40] = [
     (Planted::NoCredit, 0),
     (Planted::OutageAdmits, 33),
     (Planted::OutageForgets, 0),
+    (Planted::AnswerOfNow, 18),
 ];
 
 /// The mistake of that name.

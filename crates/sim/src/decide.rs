@@ -154,10 +154,13 @@ impl World {
         let requests = requests_of(&specs, &caller.asks);
         let now = Now::from(reading);
         let answers = match requests.as_slice() {
-            [request] if !caller.batch => vec![process.table.answer_asked(request, how, now)],
+            [request] if !caller.batch => {
+                let claimed = caller.claimed.first().copied();
+                vec![process.table.answer_asked(request, (how, claimed), now)]
+            }
             requests => {
                 let Ok(batch) = Batch::new(requests) else { return };
-                let answer = process.table.answer_all_asked(&batch, (how, &caller.asked), now);
+                let answer = process.table.answer_all_asked(&batch, (how, &caller.claimed), now);
                 answer.items().to_vec()
             }
         };

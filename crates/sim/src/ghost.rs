@@ -3,6 +3,8 @@
 //! A ghost is moved by the same requests, answers and clock readings as the ledger it shadows. The
 //! rules of time are those of ADR 3, written once more.
 
+use crate::node::Charged;
+
 /// One of the two cells.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Side {
@@ -163,6 +165,28 @@ impl Ghost {
         let room = limit.saturating_sub(self.held(elapsed_ms));
         let share = room.checked_div(8 * u64::from(self.company)).unwrap_or(0);
         unrecorded <= share
+    }
+
+    /// When the current cell ends.
+    pub(crate) const fn ends_ms(&self) -> u64 {
+        (self.sequence + 1) * self.window_ms
+    }
+
+    /// As if a cell in which something was claimed were the current one, and how much of it has
+    /// elapsed: if it has ended, all of it. Of one that is gone nothing is known.
+    pub(crate) fn turned_back(&self, cell: Charged, now: Reading) -> (Self, u64) {
+        let mut ghost = self.clone();
+        let (sequence, side) = match ghost.side_of(cell.era, cell.turn) {
+            Some((sequence, side)) => (sequence, side.clone()),
+            None => (cell.sequence, Side::default()),
+        };
+        let elapsed_ms = now.unix_ms.saturating_sub(sequence * self.window_ms);
+        if (cell.era, cell.turn) == (self.era, self.turn) {
+            return (ghost, elapsed_ms.min(self.window_ms));
+        }
+        (ghost.sequence, ghost.turn) = (sequence, cell.turn);
+        (ghost.current, ghost.previous) = (side, Side::default());
+        (ghost, elapsed_ms.max(self.window_ms))
     }
 
     /// The cell of a turn, under whatever name, if it still counts.

@@ -47,6 +47,7 @@ impl World {
             if !fits && !reserved {
                 self.check_denial(process, &ghost, (*ask, earlier), elapsed_ms);
             }
+            self.check_reset(&ghost, (*ask, answer));
             let remaining = ask.limit.saturating_sub(used + ask.cost);
             if !caller.batch && answer.admitted() && answer.remaining() != remaining {
                 let said = answer.remaining();
@@ -70,6 +71,16 @@ impl World {
         if all != c.admitted {
             let admitted = c.admitted;
             self.broken("atomicity", || format!("all fit: {all}, admitted: {admitted}"));
+        }
+    }
+
+    /// INV-7: the answer says when the cell ends that it was decided in.
+    fn check_reset(&mut self, ghost: &Ghost, (ask, answer): (Ask, &Answer)) {
+        let (ends_ms, said_ms) = (ghost.ends_ms(), answer.reset_unix_ms());
+        if said_ms != ends_ms {
+            self.broken("reset", || {
+                format!("{said_ms} of {ask:?} instead of {ends_ms}: {ghost:?}")
+            });
         }
     }
 
@@ -197,8 +208,7 @@ impl World {
     pub(crate) fn judge_asked(&mut self, process: &mut Process, caller: &Caller, c: &Concluded) {
         for (at, (ask, answer)) in caller.asks.iter().zip(&c.answers).enumerate() {
             // What was only held with the others was lent: nobody had to grant it.
-            let asked = !caller.batch || caller.asked.get(at) == Some(&true);
-            let unheard = asked && c.granted == Some(AskedFor::Unheard);
+            let unheard = caller.has_asked(at) && c.granted == Some(AskedFor::Unheard);
             let optimistic = answer.consistency() == Consistency::Bounded && unheard;
             let denied = unheard && ask.deny;
             if denied != (answer.denial() == Some(Denial::Outage)) {
@@ -211,7 +221,13 @@ impl World {
             }
             let Some(ghost) = process.ghosts.get_mut(&ask.subject) else { continue };
             let elapsed_ms = ghost.place(c.reading, &mut Vec::new());
-            let ghost = ghost.clone();
+            // What was admitted is answered by the cell that holds it; a denial by the current one.
+            let cell = caller.cells.get(at).filter(|_| c.admitted);
+            let (ghost, elapsed_ms) = match cell {
+                Some(cell) => ghost.turned_back(*cell, c.reading),
+                None => (ghost.clone(), elapsed_ms),
+            };
+            self.check_reset(&ghost, (*ask, answer));
             let used = ghost.held(elapsed_ms).saturating_sub(ask.cost) + ask.cost;
             let (left, said) = (ask.limit.saturating_sub(used), answer.remaining());
             if !caller.batch && !denied && said != left {

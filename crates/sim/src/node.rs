@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tidegate_convergence::{CallId, Effect, Region, Shard, ShardCall, Tuning, Waiter};
-use tidegate_limiter::{Now, Options as TableOptions, Seed, Table, Ticket, Wake};
+use tidegate_limiter::{Claimed, Now, Options as TableOptions, Seed, Table, Ticket, Wake};
 
 use crate::abroad::Abroad;
 use crate::asking::Claims;
@@ -61,6 +61,16 @@ impl Ask {
     }
 }
 
+/// The cell in which a cost was claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Charged {
+    /// Of its ghost.
+    pub(crate) era: u64,
+    pub(crate) turn: u64,
+    /// As it was named then.
+    pub(crate) sequence: u64,
+}
+
 /// A caller that waits for the region.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
@@ -81,8 +91,10 @@ pub(crate) struct Caller {
     pub(crate) taken: bool,
     /// It waits for what it has claimed.
     pub(crate) claims: bool,
-    /// Which of its requests the region has to grant.
-    pub(crate) asked: Vec<bool>,
+    /// Where its costs are claimed, and which of them the region has to grant.
+    pub(crate) claimed: Vec<Claimed>,
+    /// The same, reckoned apart.
+    pub(crate) cells: Vec<Charged>,
     /// Who it was when it first waited.
     pub(crate) since: Option<Waiter>,
     /// How often it was looked at.
@@ -96,7 +108,7 @@ pub(crate) struct Caller {
 impl Caller {
     pub(crate) fn new(asks: Vec<Ask>, batch: bool, came: Reading, deadline_us: u64) -> Self {
         let (needs, leads, taken) = (Vec::new(), Vec::new(), false);
-        let (claims, asked, since, looks, refused) = (false, Vec::new(), None, 0, None);
+        let (claims, since, looks, refused) = (false, None, 0, None);
         Self {
             number: 0,
             asks,
@@ -108,7 +120,8 @@ impl Caller {
             leads,
             taken,
             claims,
-            asked,
+            claimed: Vec::new(),
+            cells: Vec::new(),
             since,
             looks,
             refused,
@@ -120,8 +133,12 @@ impl Caller {
 impl Caller {
     /// Something that it asked for is denied if the region does not say that it is granted.
     pub(crate) fn is_denied_unheard(&self) -> bool {
-        let asked = |at: usize| !self.batch || self.asked.get(at) == Some(&true);
-        self.asks.iter().enumerate().any(|(at, ask)| ask.deny && asked(at))
+        self.asks.iter().enumerate().any(|(at, ask)| ask.deny && self.has_asked(at))
+    }
+
+    /// Whether the region had to grant this one of its requests.
+    pub(crate) fn has_asked(&self, at: usize) -> bool {
+        !self.batch || self.claimed.get(at).is_some_and(|claimed| claimed.asks)
     }
 }
 

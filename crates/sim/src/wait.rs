@@ -58,7 +58,7 @@ impl World {
         (requests, reading): (&[Request<'_>], Reading),
     ) {
         let claims = self.claim(process, &caller, (&asking, reading));
-        caller.asked = asking.asks();
+        (caller.claimed, caller.cells) = (asking.claimed().collect(), claims.cells());
         let needs: Vec<Need> = asking.wanted().map(Need::from).collect();
         let subjects: Vec<Ticket> = needs.iter().map(|need| need.subject).collect();
         self.adopt_all(process, &subjects);

@@ -83,6 +83,7 @@ impl Region {
     ///     let Decision::Ask(asking) = table.decide_or_refresh(&request, now) else {
     ///         unreachable!("a small limit is asked for");
     ///     };
+    ///     let claimed = asking.claimed().next();
     ///     assert!(matches!(region.ask(&table, asking, now), Asked::Wait(_)));
     ///     region.take_effects(&mut effects);
     ///     for effect in std::mem::take(&mut effects) {
@@ -93,7 +94,7 @@ impl Region {
     ///     region.take_effects(&mut effects);
     ///     let Some(Effect::Wake { outcome, .. }) = effects.pop() else { unreachable!() };
     ///     if outcome.granted == Some(Granted::Yes) {
-    ///         break table.answer_asked(&request, AskedFor::Granted, now);
+    ///         break table.answer_asked(&request, (AskedFor::Granted, claimed), now);
     ///     }
     /// };
     /// assert_eq!(answer.remaining(), 4);

@@ -100,21 +100,19 @@ impl World {
                 process.table.decide_refreshed(request, heard, self.now)
             }
             Decision::Ask(asking) => {
+                let claimed = asking.claimed().next();
                 let asked = process.region.ask(&process.table, asking, self.now);
                 assert!(matches!(asked, Asked::Wait(_)));
                 self.answer_all(process);
                 let wakes = process.take_wakes();
                 assert_eq!(wakes.len(), 1);
-                match wakes[0].1.granted {
-                    Some(Granted::Yes) => {
-                        process.table.answer_asked(request, AskedFor::Granted, self.now)
-                    }
-                    Some(Granted::Unheard) => {
-                        process.table.answer_asked(request, AskedFor::Unheard, self.now)
-                    }
+                let how = match wakes[0].1.granted {
+                    Some(Granted::Yes) => AskedFor::Granted,
+                    Some(Granted::Unheard) => AskedFor::Unheard,
                     // Not the same again, or it would go on for ever.
-                    _ => self.check(process, request),
-                }
+                    _ => return self.check(process, request),
+                };
+                process.table.answer_asked(request, (how, claimed), self.now)
             }
         }
     }

@@ -98,7 +98,30 @@ impl Peek {
     }
 }
 
+impl Look {
+    /// What is left to see of a cell that has ended, and in which this much is used. Nothing of the
+    /// one before it counts at its end.
+    pub(crate) fn ended(
+        (turn, sequence, used): (Turn, u64, u64),
+        window: Window,
+        now: Now,
+    ) -> Self {
+        let start_ms = sequence.saturating_mul(window.as_millis());
+        let elapsed_ms = now.unix_ms().saturating_sub(start_ms).max(window.as_millis());
+        let place = Place { turn, heard: true, start_ms, elapsed_ms, behind: false };
+        Self { place, view: View { current: used, previous: 0 }, used }
+    }
+}
+
 impl Ledger<'_> {
+    /// Looks at a cell from which the ledger has turned away. `None` if it does not count any more.
+    pub(crate) fn look_back(&self, era: u64, turn: Turn, window: Window, now: Now) -> Option<Look> {
+        let (sequence, cell) = (self.position().sequence_of(turn)?, self.cell(turn));
+        let used = cell.claimed.read(turn).saturating_add(cell.told(turn));
+        // Afterwards: if the turn still counts, the words were its own.
+        self.is_alive(era, turn).then(|| Look::ended((turn, sequence, used), window, now))
+    }
+
     /// Looks as a decision would, and leaves everything as it is. `None` if the ledger is not the
     /// subject's any more, or about to be dropped.
     pub(crate) fn peek(&self, era: u64, window: Window, now: Now) -> Option<Peek> {

@@ -3,11 +3,15 @@
 //! What the region is asked for is claimed first, so that no two callers of this process wait for
 //! the same room. A claim that waits looks like a reservation of a batch: whoever is denied only
 //! because of it waits for its end too, and looks again.
+//!
+//! The window may end meanwhile. The cost is in the cell that ended, and so is the answer: what was
+//! left of it, and when it ended.
 
 use crate::answer::{Answer, BatchAnswer, Source};
-use crate::asking::{Asked, Asking};
+use crate::asking::{Asked, Asking, Claimed};
+use crate::cells::CellTicket;
 use crate::key::Key;
-use crate::ledger::{Reason, Terms, Verdict};
+use crate::ledger::{Look, Place, Reason, Terms, Verdict};
 use crate::planted::{self, Planted};
 use crate::request::{Batch, Consistency, Request};
 use crate::time::Now;
@@ -178,8 +182,14 @@ impl Table {
     }
 
     /// The answer to a request whose [`Asking`], which has an example, was
-    /// [committed](Self::commit); or that was not granted, and is denied for it.
-    pub fn answer_asked(&self, request: &Request<'_>, asked: AskedFor, now: Now) -> Answer {
+    /// [committed](Self::commit); or that was not granted, and is denied for it. An admission is
+    /// answered by the cell in which it was [claimed](Asking::claimed).
+    pub fn answer_asked(
+        &self,
+        request: &Request<'_>,
+        (asked, claimed): (AskedFor, Option<Claimed>),
+        now: Now,
+    ) -> Answer {
         if asked == AskedFor::Unheard && self.denies_unasked(request) {
             return self.deny_unheard(request, now);
         }
@@ -187,62 +197,63 @@ impl Table {
             AskedFor::Granted => &all.admitted_granted,
             AskedFor::Unheard => &all.admitted_local,
         });
-        self.answer_committed(request, Some(asked), 0, now)
+        let cell = claimed.map(|claimed| claimed.cell);
+        self.answer_committed(request, (Some(asked), cell), 0, now)
     }
 
     /// The answer to a batch whose [`Asking`], which has an example, was
-    /// [committed](Self::commit); or that was not granted, and is denied for it. `asks` says which
-    /// items the region had to grant; the others were only held with them.
+    /// [committed](Self::commit); or that was not granted, and is denied for it. `claimed` says of
+    /// every item [where](Asking::claimed), and whether the region had to grant it.
     pub fn answer_all_asked(
         &self,
         batch: &Batch<'_>,
-        (asked, asks): (AskedFor, &[bool]),
+        (asked, claimed): (AskedFor, &[Claimed]),
         now: Now,
     ) -> BatchAnswer {
         let requests = batch.requests();
-        let denies = |(request, asks): (&Request<'_>, &bool)| *asks && self.denies_unasked(request);
-        if asked == AskedFor::Unheard && requests.iter().zip(asks).any(denies) {
-            return self.deny_all_unheard(requests, asks, now);
+        let denies = |(request, claimed): (&Request<'_>, &Claimed)| {
+            claimed.asks && self.denies_unasked(request)
+        };
+        if asked == AskedFor::Unheard && requests.iter().zip(claimed).any(denies) {
+            return self.deny_all_unheard(requests, claimed, now);
         }
-        let granted =
-            asks.iter().filter(|asks| **asks && asked == AskedFor::Granted).count() as u64;
+        let is_granted = |claimed: &&Claimed| claimed.asks && asked == AskedFor::Granted;
+        let granted = claimed.iter().filter(is_granted).count() as u64;
         let counters = self.counters.mine();
         counters.count(|all| &all.batches_admitted);
         counters.count_many(|all| &all.admitted_granted, granted);
         counters.count_many(|all| &all.admitted_local, requests.len() as u64 - granted);
         let answer = |(at, request): (usize, &Request<'_>)| {
-            // What later items take of the same subject was not taken yet when this one was.
-            let same = |later: &&Request<'_>| later.subject == request.subject;
-            let later = requests.iter().skip(at.saturating_add(1)).filter(same);
-            let later = later.map(|later| later.cost.get()).sum();
-            let asked = asks.get(at).copied().unwrap_or(true).then_some(asked);
-            self.answer_committed(request, asked, later, now)
+            let (cell, asks) = claimed.get(at).map_or((None, true), |it| (Some(it.cell), it.asks));
+            // What later items take of the same cell was not taken yet when this one was.
+            let pairs = requests.iter().zip(claimed).skip(at.saturating_add(1));
+            let later = pairs.filter(|(_, later)| Some(later.cell) == cell);
+            let later = later.map(|(later, _)| later.cost.get()).sum();
+            self.answer_committed(request, (asks.then_some(asked), cell), later, now)
         };
         let items = requests.iter().enumerate().map(answer).collect();
         BatchAnswer { admitted: true, items }
     }
 
-    /// Says what is left; of it, `later` is taken by others that came with it.
+    /// Says what is left of the cell; of it, `later` is taken by others that came with it.
     fn answer_committed(
         &self,
         request: &Request<'_>,
-        asked: Option<AskedFor>,
+        (asked, cell): (Option<AskedFor>, Option<CellTicket>),
         later: u64,
         now: Now,
     ) -> Answer {
-        let key = Key::of(&request.subject, &self.seed);
-        let spot = self.shard(&key).find_surely(&key);
-        let seen = spot.as_ref().and_then(|spot| {
-            let seen = spot.ledger.look(spot.era, request.subject.window, now)?;
-            Some((spot, seen.look))
-        });
-        let answer = match seen {
-            Some((spot, mut look)) => {
+        let answer = match cell {
+            Some(cell) => {
+                let (spot, mut look) = self.look_in(request, cell, now);
                 let own = request.cost.get().saturating_add(later);
                 look.used = look.used.saturating_sub(own);
-                self.aged(Answer::admit(request, &look, now), spot, look.place, now)
+                let answer = Answer::admit(request, &look, now);
+                match spot {
+                    Some(spot) => self.aged(answer, &spot, look.place, now),
+                    None => self.aged_unknown(answer, look.place, now),
+                }
             }
-            // It was dropped since: nothing of it counts any more.
             None => Answer::forgotten(request, now),
         };
         match asked {
@@ -250,5 +261,43 @@ impl Table {
             Some(AskedFor::Granted) => Answer { source: Source::Region, ..answer },
             Some(AskedFor::Unheard) => answer.into_degraded(),
         }
+    }
+
+    /// What is known of a cell in which something was claimed, and where it is. It may have ended
+    /// since; if it is gone, nothing of it counts any more.
+    fn look_in(
+        &self,
+        request: &Request<'_>,
+        cell: CellTicket,
+        now: Now,
+    ) -> (Option<Spot<'_>>, Look) {
+        let (key, window) = (Key::of(&request.subject, &self.seed), request.subject.window);
+        let found = self.shard(&key).find_surely(&key);
+        // Moves the subject to its window, as every request does.
+        let seen = found.and_then(|spot| spot.ledger.look(spot.era, window, now));
+        if let (Some(spot), Some(seen)) = (found, seen)
+            && (spot.ticket(), seen.look.place.turn) == (cell.subject, cell.turn())
+        {
+            return (found, seen.look);
+        }
+        #[cfg(feature = "planted")]
+        if let Some(seen) = seen.filter(|_| planted::is(Planted::AnswerOfNow)) {
+            return (found, seen.look);
+        }
+        let spot = found.filter(|spot| spot.ticket() == cell.subject);
+        let back = spot.and_then(|it| it.ledger.look_back(it.era, cell.turn(), window, now));
+        match back {
+            Some(look) => (spot, look),
+            None => (None, Look::ended((cell.turn(), cell.sequence(), 0), window, now)),
+        }
+    }
+
+    /// Says how old the view of a cell that is gone was: as old as if nobody had been heard of.
+    fn aged_unknown(&self, answer: Answer, place: Place, now: Now) -> Answer {
+        let Some(regional) = &self.regional else { return answer };
+        let window_ms = answer.retry.window.as_millis();
+        let globe_ms = regional.globe().age_ms(window_ms, now.monotonic_ms());
+        let region_ms = place.elapsed_ms.saturating_add(window_ms);
+        Answer { age_ms: region_ms.max(globe_ms), ..answer }
     }
 }

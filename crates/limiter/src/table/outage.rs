@@ -7,6 +7,7 @@
 //! for this reason changes no register.
 
 use crate::answer::{Answer, BatchAnswer, Source};
+use crate::asking::Claimed;
 use crate::key::Key;
 use crate::ledger::{Look, Reason, Terms};
 use crate::request::{Outage, Request};
@@ -145,12 +146,12 @@ impl Table {
     pub(super) fn deny_all_unheard(
         &self,
         requests: &[Request<'_>],
-        asks: &[bool],
+        claimed: &[Claimed],
         now: Now,
     ) -> BatchAnswer {
         let mut undone = 0;
         let answer = |(at, request): (usize, &Request<'_>)| {
-            let asks = asks.get(at).copied().unwrap_or(true);
+            let asks = claimed.get(at).is_none_or(|claimed| claimed.asks);
             if asks && self.denies_unasked(request) {
                 return self.deny_unheard(request, now);
             }

@@ -58,8 +58,9 @@ fn granted(table: &Table, request: &Request<'_>) -> u64 {
     match table.decide_or_refresh(request, now(0)) {
         Decision::Answered(answer) => answer.remaining(),
         Decision::Ask(asking) => {
+            let claimed = asking.claimed().next();
             table.commit(asking);
-            table.answer_asked(request, AskedFor::Granted, now(0)).remaining()
+            table.answer_asked(request, (AskedFor::Granted, claimed), now(0)).remaining()
         }
         Decision::Refresh(need) => panic!("{need:?}"),
     }
@@ -73,12 +74,13 @@ fn a_cold_subject_is_asked_for() {
     assert_eq!(wanted(&waits), [(1, 10)]);
     let cell = table.cell(one.subject(), START_MS / WINDOW_MS).unwrap();
     assert_eq!((cell.claimed(), cell.mine()), (1, 0), "held, and not admitted yet");
+    let claimed = waits.claimed().next();
     table.commit(waits);
     assert_eq!((cell.claimed(), cell.mine()), (1, 1));
-    let answer = table.answer_asked(&one, AskedFor::Granted, now(0));
+    let answer = table.answer_asked(&one, (AskedFor::Granted, claimed), now(0));
     assert_eq!((answer.remaining(), answer.source()), (9, Source::Region));
     assert_eq!((answer.consistency(), answer.degraded()), (Consistency::Bounded, false));
-    let unheard = table.answer_asked(&one, AskedFor::Unheard, now(0));
+    let unheard = table.answer_asked(&one, (AskedFor::Unheard, claimed), now(0));
     assert_eq!((unheard.consistency(), unheard.degraded()), (Consistency::Fast, true));
     assert_eq!((table.counts().admitted_granted, table.counts().admitted_local), (1, 1));
 }
@@ -248,10 +250,10 @@ fn a_batch_is_asked_for_as_one() {
         table.cell(subject.subject(), START_MS / WINDOW_MS).unwrap()
     });
     assert_eq!(cells.map(|cell| (cell.claimed(), cell.mine())), [(5, 0), (4, 0)]);
-    let asks = waits.asks();
+    let claimed: Vec<_> = waits.claimed().collect();
     table.commit(waits);
     assert_eq!(cells.map(|cell| cell.mine()), [5, 4]);
-    let answer = table.answer_all_asked(&batch, (AskedFor::Granted, &asks), now(0));
+    let answer = table.answer_all_asked(&batch, (AskedFor::Granted, &claimed), now(0));
     assert!(answer.admitted());
     let sources: Vec<Source> = answer.items().iter().map(|item| item.source()).collect();
     assert_eq!(sources, [Source::Region, Source::Local, Source::Region, Source::Region]);
@@ -273,7 +275,7 @@ fn batches_with_others_keep_to_the_credit() {
         let items = [request(name, 5, WINDOW_MS, 1), global];
         match table.decide_all_or_refresh(&Batch::new(&items).unwrap(), now(0)) {
             BatchDecision::Ask(asking) => {
-                lent += usize::from(asking.asks() == [true, false]);
+                lent += usize::from(asking.claimed().map(|it| it.asks).eq([true, false]));
                 waits.push(asking);
             }
             other => panic!("{other:?}"),

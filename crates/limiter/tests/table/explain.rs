@@ -147,8 +147,9 @@ fn agree(table: &Table, regional: bool, request: &Request<'_>, now: Now) {
         Decision::Ask(asking) => {
             assert_eq!((why.answer.admitted(), why.asked_in_vain), (true, false), "{why:?}");
             assert!(why.asks.is_some_and(|reason| (reason == Reason::Credit) <= !covered));
+            let claimed = asking.claimed().next();
             table.commit(asking);
-            let answer = table.answer_asked(request, AskedFor::Granted, now);
+            let answer = table.answer_asked(request, (AskedFor::Granted, claimed), now);
             assert_eq!(answer.consistency(), Consistency::Bounded);
             assert_eq!(without_source(why.answer), without_source(answer));
         }

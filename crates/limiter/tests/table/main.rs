@@ -9,6 +9,7 @@
 mod bounded;
 mod clock;
 mod contract;
+mod ended;
 mod explain;
 mod memory;
 mod model;

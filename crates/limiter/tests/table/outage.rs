@@ -136,13 +136,13 @@ fn an_ask_that_is_not_answered_denies() {
     let waits = asking(table.decide_or_refresh(&one, now(0)));
     assert!(waits.denies());
     table.end_unsent(waits);
-    assert!(is_outage(&table.answer_asked(&one, AskedFor::Unheard, now(0))));
+    assert!(is_outage(&table.answer_asked(&one, (AskedFor::Unheard, None), now(0))));
     assert_eq!(counted(&table, &one), (0, 0), "it was not sent");
     let local = one.with_outage(Outage::Local);
     let waits = asking(table.decide_or_refresh(&local, now(0)));
     assert!(!waits.denies());
     table.end_unsent(waits);
-    assert!(table.answer_asked(&local, AskedFor::Unheard, now(0)).admitted());
+    assert!(table.answer_asked(&local, (AskedFor::Unheard, None), now(0)).admitted());
     assert_eq!(counted(&table, &one), (1, 1));
 }
 
@@ -184,10 +184,10 @@ fn a_batch_that_is_not_granted_is_denied_whole() {
     let BatchDecision::Ask(asking) = table.decide_all_or_refresh(&batch, now(0)) else {
         panic!("both are cold");
     };
-    let asks = asking.asks();
+    let claimed: Vec<_> = asking.claimed().collect();
     assert!(asking.denies());
     table.end_unsent(asking);
-    let answers = table.answer_all_asked(&batch, (AskedFor::Unheard, &asks), now(0));
+    let answers = table.answer_all_asked(&batch, (AskedFor::Unheard, &claimed), now(0));
     assert!(!answers.admitted() && is_outage(&answers.items()[1]), "{answers:?}");
     let first = &answers.items()[0];
     assert_eq!((first.admitted(), first.degraded(), first.remaining()), (true, true, 10));

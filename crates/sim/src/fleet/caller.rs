@@ -2,8 +2,8 @@
 
 use tidegate_convergence::Waiter;
 use tidegate_limiter::{
-    Answer, Batch, BatchAnswer, Consistency, Cost, Limit, Now, Part, Request, RequestError,
-    Subject, Ticket, Window,
+    Answer, Batch, BatchAnswer, Claimed, Consistency, Cost, Limit, Now, Part, Request,
+    RequestError, Subject, Ticket, Window,
 };
 
 /// The workspace of every subject: a trace is of one.
@@ -135,8 +135,8 @@ pub(super) struct Caller {
     pub(super) reserved: bool,
     /// It waits for what it has claimed...
     pub(super) claims: bool,
-    /// ...of these requests.
-    pub(super) asked: Vec<bool>,
+    /// ...here.
+    pub(super) claimed: Vec<Claimed>,
     /// It reads before it asks.
     pub(super) reads_first: bool,
     /// How often it was looked at.
@@ -161,7 +161,7 @@ impl Caller {
             needs: Vec::new(),
             reserved: false,
             claims: false,
-            asked: Vec::new(),
+            claimed: Vec::new(),
             reads_first: false,
             looks: 0,
         }

@@ -195,7 +195,7 @@ impl Process {
     fn ask(&mut self, net: &mut Net, mut caller: Caller, asking: Asking) -> Option<Caller> {
         let needs: Vec<Need> = asking.wanted().map(Need::from).collect();
         let subjects: Vec<Ticket> = needs.iter().map(|need| need.subject).collect();
-        caller.asked = asking.asks();
+        caller.claimed = asking.claimed().collect();
         self.adopt(&subjects, net.now());
         let left_ms = caller.deadline_us.saturating_sub(net.now_us).div_ceil(1_000);
         match self.region.ask_within(&self.table, asking, left_ms, net.now()) {
@@ -284,10 +284,13 @@ impl Process {
     fn answer_asked(&self, net: &mut Net, caller: &Caller, how: AskedFor) {
         let (requests, now) = (caller.requests(), caller.came);
         let given = match requests.as_slice() {
-            [one] => Given::from(&self.table.answer_asked(one, how, now)),
+            [one] => {
+                let claimed = caller.claimed.first().copied();
+                Given::from(&self.table.answer_asked(one, (how, claimed), now))
+            }
             all => {
                 let Ok(batch) = Batch::new(all) else { return };
-                Given::from(&self.table.answer_all_asked(&batch, (how, &caller.asked), now))
+                Given::from(&self.table.answer_all_asked(&batch, (how, &caller.claimed), now))
             }
         };
         net.settle(caller, given);
@@ -302,7 +305,7 @@ impl Process {
                 self.decide_last(net, &caller, &unheard);
             }
             Undecided::Ask(asking) => {
-                caller.asked = asking.asks();
+                caller.claimed = asking.claimed().collect();
                 self.table.end_unsent(asking);
                 self.answer_asked(net, &caller, AskedFor::Unheard);
             }

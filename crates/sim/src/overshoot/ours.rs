@@ -7,8 +7,8 @@ use tidegate_convergence::{
     Tuning, Waiter,
 };
 use tidegate_limiter::{
-    Answer, AskedFor, Consistency, Cost, Decision, Limit, Now, Options, Part, Request, Seed,
-    Subject, Table, Window,
+    Answer, AskedFor, Claimed, Consistency, Cost, Decision, Limit, Now, Options, Part, Request,
+    Seed, Subject, Table, Window,
 };
 
 use crate::chance::Chance;
@@ -31,7 +31,7 @@ enum Event {
 struct Node {
     table: Table,
     region: Region,
-    callers: BTreeMap<Waiter, usize>,
+    callers: BTreeMap<Waiter, (usize, Option<Claimed>)>,
     timer_us: Option<u64>,
 }
 
@@ -144,18 +144,19 @@ impl Fleet {
                     Some(since) => node.region.refresh_again(&node.table, &[need], since, now),
                 };
                 if let Refresh::Wait(waiter) = refresh {
-                    node.callers.insert(waiter, subject);
+                    node.callers.insert(waiter, (subject, None));
                     return;
                 }
                 node.table.decide_refreshed(&request, false, now)
             }
-            Decision::Ask(asking) => match node.region.ask(&node.table, asking, now) {
-                Asked::Wait(waiter) => {
-                    node.callers.insert(waiter, subject);
+            Decision::Ask(asking) => {
+                let claimed = asking.claimed().next();
+                if let Asked::Wait(waiter) = node.region.ask(&node.table, asking, now) {
+                    node.callers.insert(waiter, (subject, claimed));
                     return;
                 }
-                _ => node.table.answer_asked(&request, AskedFor::Unheard, now),
-            },
+                node.table.answer_asked(&request, (AskedFor::Unheard, claimed), now)
+            }
         };
         self.count(subject, &answer);
     }
@@ -204,15 +205,18 @@ impl Fleet {
     fn wake(&mut self, at: usize, waiter: Waiter, outcome: &Outcome) {
         let now = self.now();
         let Some(node) = self.nodes.get_mut(at) else { return };
-        let Some(subject) = node.callers.remove(&waiter) else { return };
+        let Some((subject, claimed)) = node.callers.remove(&waiter) else { return };
         if outcome.look_again || outcome.granted == Some(Granted::No) {
             return self.ask(at, subject, Some(waiter));
         }
         let Some(name) = self.names.get(subject) else { return };
         let Some(request) = request(name, self.setting, self.consistency) else { return };
         let answer = match outcome.granted {
-            Some(Granted::Yes) => node.table.answer_asked(&request, AskedFor::Granted, now),
-            Some(_) => node.table.answer_asked(&request, AskedFor::Unheard, now),
+            Some(granted) => {
+                let yes = granted == Granted::Yes;
+                let how = if yes { AskedFor::Granted } else { AskedFor::Unheard };
+                node.table.answer_asked(&request, (how, claimed), now)
+            }
             None => node.table.decide_refreshed(&request, true, now),
         };
         self.count(subject, &answer);

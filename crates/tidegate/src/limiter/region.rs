@@ -8,8 +8,8 @@ use tidegate_convergence::{
     RegionalStore, StoreError, Tuning,
 };
 use tidegate_limiter::{
-    Answer, AskedFor, Batch, BatchAnswer, BatchDecision, Decision, Now, Options, Reason, Request,
-    Seed, Subject, Table, Ticket, Wake,
+    Answer, AskedFor, Batch, BatchAnswer, BatchDecision, Claimed, Decision, Now, Options, Reason,
+    Request, Seed, Subject, Table, Ticket, Wake,
 };
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -191,17 +191,25 @@ impl Limiter {
     ) -> Answer {
         let mut patience = region.patience();
         for _ in 0..LOOKS_MAX {
+            let mut claimed = None;
             let heard = match undecided {
                 Decision::Answered(answer) => return answer,
                 Decision::Refresh(need) => region.refresh(&[need], &mut patience).await,
-                Decision::Ask(asking) => region.ask(asking, &mut patience).await,
+                Decision::Ask(asking) => {
+                    claimed = asking.claimed().next();
+                    region.ask(asking, &mut patience).await
+                }
             };
             match self.read_first(region, heard, &mut patience).await {
                 Heard::But(unheard) => {
                     return self.table.decide_refreshed(request, unheard.is_empty(), now);
                 }
-                Heard::Granted => return self.table.answer_asked(request, AskedFor::Granted, now),
-                Heard::Unheard => return self.table.answer_asked(request, AskedFor::Unheard, now),
+                Heard::Granted => {
+                    return self.table.answer_asked(request, (AskedFor::Granted, claimed), now);
+                }
+                Heard::Unheard => {
+                    return self.table.answer_asked(request, (AskedFor::Unheard, claimed), now);
+                }
                 Heard::LookAgain | Heard::Apart(_) | Heard::ReadFirst(_) => {
                     undecided = self.table.decide_or_refresh(request, now);
                 }
@@ -230,8 +238,9 @@ impl Limiter {
             Decision::Answered(answer) => answer,
             Decision::Refresh(_) => self.table.decide_refreshed(request, false, now),
             Decision::Ask(asking) => {
+                let claimed = asking.claimed().next();
                 self.table.end_unsent(asking);
-                self.table.answer_asked(request, AskedFor::Unheard, now)
+                self.table.answer_asked(request, (AskedFor::Unheard, claimed), now)
             }
         }
     }
@@ -274,12 +283,12 @@ impl Limiter {
     ) -> BatchAnswer {
         let mut patience = region.patience();
         for _ in 0..LOOKS_MAX {
-            let (mut asks, reserved) = (Vec::new(), is_reserved(&undecided));
+            let (mut claimed, reserved) = (Vec::new(), is_reserved(&undecided));
             let mut heard = match undecided {
                 BatchDecision::Answered(answer) => return answer,
                 BatchDecision::Refresh(needs) => region.refresh(&needs, &mut patience).await,
                 BatchDecision::Ask(asking) => {
-                    asks = asking.asks();
+                    claimed = asking.claimed().collect();
                     region.ask(asking, &mut patience).await
                 }
             };
@@ -295,10 +304,10 @@ impl Limiter {
                     return self.table.decide_all_refreshed(batch, &unheard, now);
                 }
                 Heard::Granted => {
-                    return self.table.answer_all_asked(batch, (AskedFor::Granted, &asks), now);
+                    return self.table.answer_all_asked(batch, (AskedFor::Granted, &claimed), now);
                 }
                 Heard::Unheard => {
-                    return self.table.answer_all_asked(batch, (AskedFor::Unheard, &asks), now);
+                    return self.table.answer_all_asked(batch, (AskedFor::Unheard, &claimed), now);
                 }
                 Heard::LookAgain | Heard::Apart(_) | Heard::ReadFirst(_) => {
                     undecided = self.table.decide_all_or_refresh(batch, now);
@@ -325,9 +334,9 @@ impl Limiter {
                 }
             }
             BatchDecision::Ask(asking) => {
-                let asks = asking.asks();
+                let claimed: Vec<Claimed> = asking.claimed().collect();
                 self.table.end_unsent(asking);
-                self.table.answer_all_asked(batch, (AskedFor::Unheard, &asks), now)
+                self.table.answer_all_asked(batch, (AskedFor::Unheard, &claimed), now)
             }
         }
     }
