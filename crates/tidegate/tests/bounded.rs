@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use tidegate::{
-    Answer, Batch, Consistency, Cost, Denial, Limit, Limiter, MemoryStore, Part, RegionalStore,
-    Request, StoreError, Subject, Tuning, Window,
+    Answer, Batch, Consistency, Cost, Denial, Limit, Limiter, ManualClock, MemoryStore, Part,
+    RegionalStore, Request, StoreError, Subject, Tuning, Window,
 };
 use tidegate_convergence::{BoardCall, Boarding, Calling, ShardCall};
 use tokio::task::{JoinSet, yield_now};
@@ -227,4 +227,33 @@ async fn a_batch_over_several_shards_falls_back() {
         assert!(item.degraded());
     }
     assert_eq!(a.region_counts().unwrap().asks_apart, 1);
+}
+
+/// INV-7: the window ends while a call waits for the region. Its cost is in the one that ended, and
+/// so is its answer.
+#[tokio::test]
+async fn a_call_that_waits_over_the_end_of_its_window_is_answered_by_it() {
+    let store = Store::new(1);
+    let first = bounded("i", 10, 2);
+    let window_ms = first.subject().window().as_millis();
+    let clock = ManualClock::at_unix_ms(3 * window_ms - 10);
+    let region: Arc<dyn RegionalStore> = Arc::clone(&store) as _;
+    let builder = Limiter::builder().clock(clock.clone());
+    let limiter = builder.region_tuned(region, Tuning::default()).build().unwrap();
+    let met = limiter.check(&bounded("j", 10, 1)).await;
+    assert!(met.admitted());
+    store.be(DEAF);
+    let next = async {
+        clock.advance(Duration::from_millis(20));
+        limiter.check_now(&bounded("i", 10, 3))
+    };
+    // In this order: the first has claimed, and waits, before the second comes.
+    let (items, waits) = ([first], limiter.check(&first));
+    let batch = Batch::new(&items).unwrap();
+    let (answer, answers, next) = tokio::join!(biased; waits, limiter.check_all(&batch), next);
+    assert_eq!((next.admitted(), next.reset_unix_ms()), (true, 4 * window_ms));
+    for answer in [&answer, answers.items().first().unwrap()] {
+        assert!(answer.admitted() && answer.degraded(), "{answer:?}");
+        assert_eq!((answer.reset_unix_ms(), answer.remaining()), (3 * window_ms, 6));
+    }
 }
