@@ -351,9 +351,18 @@ impl World {
         self.end_drain_if_clean(node, number);
     }
 
+    /// The globe has got further. Before a process that was asked to stop looks whether that was
+    /// all, it does what is due: a caller may have been admitted since the last tick.
+    pub(crate) fn tick_if_draining(&mut self, node: usize, number: u32) {
+        let process = self.nodes.get(node).and_then(|node| node.process.as_ref());
+        if process.is_some_and(|process| process.number == number && process.draining) {
+            self.tick(node, number, false);
+        }
+    }
+
     /// A process that was asked to stop ends when it is clean: after a tick, because what was
     /// admitted since the last one is not known to be dirty yet.
-    pub(crate) fn end_drain_if_clean(&mut self, node: usize, number: u32) {
+    fn end_drain_if_clean(&mut self, node: usize, number: u32) {
         self.with_process(node, number, |world, process| world.drain_abroad(process));
         let slot = self.nodes.get_mut(node);
         let drained = slot.and_then(|node| {

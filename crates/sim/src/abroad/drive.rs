@@ -237,7 +237,7 @@ impl World {
                 world.report.events += 1;
                 world.land(process, id, returned);
             });
-            self.end_drain_if_clean(node, number);
+            self.tick_if_draining(node, number);
         }
     }
 
@@ -338,6 +338,6 @@ impl World {
             }
             world.pump_abroad(process);
         });
-        self.end_drain_if_clean(node, number);
+        self.tick_if_draining(node, number);
     }
 }
