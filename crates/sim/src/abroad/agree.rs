@@ -226,7 +226,10 @@ impl World {
             }
             let told = abroad.count(name, *number);
             let cell = (*digest, *window_ms, *sequence, *number);
-            let lost = told > *count && self.is_lost_unknown((name, cell), *count);
+            // A leader whose clock was wrong did not publish it again, and threw away what the
+            // others of its region had it look at.
+            let outlived = self.database.as_ref().is_some_and(|all| all.is_outlived(cell));
+            let lost = told > *count && (outlived || self.is_lost_unknown((name, cell), *count));
             let far = told < *count && abroad.far.contains(&(name, *number));
             if told != *count && !lost && !far {
                 return Some(format!("{name:?}: told {told} of {number:?}, in the feed {count}"));

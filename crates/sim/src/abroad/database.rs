@@ -42,6 +42,9 @@ pub(crate) struct Database {
     pub(crate) published: Maxima,
     /// Which process last wrote something of each cell and number.
     writers: BTreeMap<Cell, u32>,
+    /// The latest moment that the wall clock of a leader showed since a failover, by the number it
+    /// published under.
+    leaders_ms: BTreeMap<RegionNumber, u64>,
     /// Rows written that repeat nothing.
     pub(crate) rows: u64,
     /// The longest way through the network, in microseconds.
@@ -79,6 +82,7 @@ impl Database {
             names: BTreeMap::new(),
             published: Maxima::new(),
             writers: BTreeMap::new(),
+            leaders_ms: BTreeMap::new(),
             rows: 0,
             latency_us: chance.of(&[2_000, 20_000, 120_000]).unwrap_or(2_000),
         })
@@ -146,6 +150,18 @@ impl Database {
         let of = |number| (digest, window_ms, sequence, number);
         let all = self.published.range(of(RegionNumber(0))..=of(RegionNumber(u32::MAX)));
         all.map(|((.., number), count)| (*number, *count))
+    }
+
+    /// After a failover: one that publishes under this number has a clock that shows this moment.
+    pub(crate) fn led(&mut self, number: RegionNumber, unix_ms: u64) {
+        let latest_ms = self.leaders_ms.entry(number).or_default();
+        *latest_ms = unix_ms.max(*latest_ms);
+    }
+
+    /// Whether one that led after a failover took a cell as expired.
+    pub(crate) fn is_outlived(&self, (_, window_ms, sequence, number): Cell) -> bool {
+        let expires_ms = (sequence + 2).saturating_mul(window_ms);
+        self.leaders_ms.get(&number).is_some_and(|latest_ms| *latest_ms >= expires_ms)
     }
 
     /// A row becomes visible.

@@ -5,9 +5,10 @@ use tidegate_convergence::{
     unpack,
 };
 
-use super::{Errand, Returned};
+use super::{Abroad, Errand, Returned};
 use crate::coverage::Moment;
 use crate::fault::Fault;
+use crate::ghost::Reading;
 use crate::node::Process;
 use crate::struck::moment_of;
 use crate::world::{Event, World};
@@ -279,7 +280,17 @@ impl World {
                 self.learn(process, &errand, (reply, sent_ms), whole);
             }
         }
+        self.note_leader(process, reading);
         self.pump_abroad(process);
+    }
+
+    /// What the clock of a leader says decides what it publishes again.
+    fn note_leader(&mut self, process: &Process, reading: Reading) {
+        let (Some(abroad), Some(database)) = (&process.abroad, &mut self.database) else { return };
+        let leads = |abroad: &Abroad| abroad.globe.counts(reading.into()).leads > 0;
+        if let Some(number) = abroad.own.filter(|_| database.epoch > 0 && leads(abroad)) {
+            database.led(number, reading.unix_ms);
+        }
     }
 
     /// What the answer of the global store says, apart from what the globe makes of it.
