@@ -28,6 +28,8 @@ pub(super) struct Repeats {
     /// Everything is published again, from here on.
     resend: Option<OwnWalk>,
     next_resend_ms: u64,
+    /// Who does not lead by then leaves that to others.
+    resend_until_ms: u64,
     /// Who does not lead posts everything, from here on and from this moment on.
     remind: Option<(OwnWalk, u64)>,
     /// Something that the own region published could not be read or kept, so it cannot be repeated.
@@ -53,6 +55,7 @@ impl Repeats {
             since: 0,
             resend: None,
             next_resend_ms: 0,
+            resend_until_ms: u64::MAX,
             remind: None,
             incomplete: false,
         }
@@ -75,7 +78,7 @@ impl Repeats {
 
     /// Everything is published again; by who leads then, or is reminded at that moment.
     pub(super) fn resend(&mut self, remind_ms: u64) {
-        self.resend = Some(OwnWalk::default());
+        (self.resend, self.resend_until_ms) = (Some(OwnWalk::default()), u64::MAX);
         self.remind = Some((OwnWalk::default(), remind_ms));
     }
 }
@@ -101,8 +104,11 @@ impl Globe {
     /// After a loss: who leads may not have read what was lost, and then does not miss it. Others
     /// of the region take it as published, so they have it looked at.
     pub(super) fn remind(&mut self, at: At<'_>) {
-        if self.leader.leads(at.ms()) {
-            self.leader.repeats.remind = None;
+        let (leads, repeats) = (self.leader.leads(at.ms()), &mut self.leader.repeats);
+        if leads {
+            (repeats.remind, repeats.resend_until_ms) = (None, u64::MAX);
+        } else if repeats.resend_until_ms <= at.ms() {
+            repeats.resend = None;
         }
         let Some((mut walk, from_ms)) = self.leader.repeats.remind else { return };
         if from_ms > at.ms() || !self.feed.is_settled() {
@@ -114,8 +120,10 @@ impl Globe {
         }
         self.leader.repeats.remind = more.then_some((walk, from_ms));
         if !more {
-            // Who leads has it from the board.
-            self.leader.repeats.resend = None;
+            // Who leads has it from the board; but it may be killed, and who leads next may be one
+            // that takes it as published. For as long as the former may have put it off.
+            let until_ms = at.ms().saturating_add(self.tuning.repeat_ms);
+            self.leader.repeats.resend_until_ms = until_ms;
         }
     }
 

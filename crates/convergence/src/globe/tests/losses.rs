@@ -51,6 +51,31 @@ fn what_is_lost_twice_is_published_a_third_time() {
     assert_eq!(world.check(1, &long(0)).remaining(), 400);
 }
 
+/// A leader publishes everything again no more often than it repeats, and may be killed before. Who
+/// leads next has only reminded it, and takes what was lost as published.
+#[test]
+fn who_leads_next_publishes_what_was_lost() {
+    let mut world = World::new(&[2, 1]);
+    assert!(world.check(2, &request_of("other", (1_000, 100), HOUR_MS)).admitted());
+    world.run_ms(8_000);
+    let before = world.globe.clone();
+    world.processes[2].cut_off = true;
+    assert!(world.check(0, &long(600)).admitted());
+    world.run_ms(8_000);
+    world.globe = before.clone();
+    world.run_ms(12_000);
+    assert_eq!(world.written(), [(2, 100), (1, 600)], "published again");
+    world.globe = before;
+    world.run_ms(12_000);
+    let leader = world.leader(0);
+    assert_eq!(world.counts(leader).feed_losses, 2);
+    assert_eq!(world.written(), [(2, 100)], "not so soon once more");
+    world.processes[leader].dead = true;
+    world.processes[2].cut_off = false;
+    world.run_ms(20_000);
+    assert_eq!(world.check(2, &long(0)).remaining(), 400);
+}
+
 /// The row is read before its writer hears that it is written: then it is not looked for.
 #[test]
 fn what_was_read_before_it_was_acknowledged_is_published_once() {
