@@ -7,12 +7,13 @@
 //!
 //! In the order of a line's life: `lines` (bytes to lines, unpacked), `detect` (which format),
 //! `common`, `json` and `csv` (a line to a [`Record`], `time` for its time and `names` for what
-//! others call a field), `reader` (all of it), `ordered` (by time).
+//! others call a field), `jumps` (times that cannot be), `reader` (all of it), `ordered` (by time).
 
 mod common;
 mod csv;
 mod detect;
 mod json;
+mod jumps;
 mod lines;
 mod names;
 mod ordered;

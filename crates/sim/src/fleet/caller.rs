@@ -56,8 +56,8 @@ pub struct Settled {
     pub number: u64,
     /// Whether all of it was admitted.
     pub admitted: bool,
-    /// The checks without room, a bit for each of the first 64.
-    pub full: u64,
+    /// The checks without room, a bit for each: a batch has at most 100.
+    pub full: u128,
     /// How long the caller waited.
     pub waited_us: u64,
     /// The region should have been asked, and did not answer in time.
@@ -75,21 +75,21 @@ impl Settled {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Given {
     pub(super) admitted: bool,
-    pub(super) full: u64,
+    pub(super) full: u128,
     pub(super) degraded: bool,
 }
 
 impl From<&Answer> for Given {
     fn from(answer: &Answer) -> Self {
         let (admitted, degraded) = (answer.admitted(), answer.degraded());
-        Self { admitted, full: u64::from(!admitted), degraded }
+        Self { admitted, full: u128::from(!admitted), degraded }
     }
 }
 
 impl From<&BatchAnswer> for Given {
     fn from(answer: &BatchAnswer) -> Self {
-        let items = answer.items().iter().take(64).enumerate();
-        let full = items.fold(0, |full, (at, item)| full | u64::from(!item.admitted()) << at);
+        let items = answer.items().iter().enumerate();
+        let full = items.fold(0, |full, (at, item)| full | u128::from(!item.admitted()) << at);
         let degraded = answer.items().iter().any(Answer::degraded);
         Self { admitted: answer.admitted(), full, degraded }
     }

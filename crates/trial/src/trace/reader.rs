@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::detect::{Parser, ReadOptions, detect, example};
+use super::jumps::{Jumps, Place, REASON};
 use super::lines::{Input, LINE_BYTES_MAX, Lines, Next};
 use super::{Fields, Record, TraceError, shown};
 use crate::findings::{Malformed, TraceFacts};
@@ -39,6 +40,7 @@ pub(super) struct Reader {
     path: Option<usize>,
     query: Option<usize>,
     sample: Option<String>,
+    jumps: Jumps,
     pub(super) facts: TraceFacts,
 }
 
@@ -70,7 +72,21 @@ impl Reader {
         let facts = TraceFacts { source, format: format.to_owned(), ..TraceFacts::default() };
         let (text, name, sample) = (String::new(), String::new(), None);
         let (path, query) = (fields.number("path"), fields.number("query"));
-        Ok(Self { lines, parser, fields, ahead, line, text, name, path, query, sample, facts })
+        let jumps = Jumps::default();
+        Ok(Self {
+            lines,
+            parser,
+            fields,
+            ahead,
+            line,
+            text,
+            name,
+            path,
+            query,
+            sample,
+            jumps,
+            facts,
+        })
     }
 
     pub(super) fn sample(&self) -> Option<&str> {
@@ -79,6 +95,45 @@ impl Reader {
 
     /// Puts the next request into `record`; `false` at the end.
     pub(super) fn next(&mut self, record: &mut Record) -> Result<bool, TraceError> {
+        loop {
+            let heard = if let Some(place) = self.jumps.waiting(record) {
+                self.jumps.hear(record, || place)
+            } else if let Some(line) = self.read(record)? {
+                let Self { jumps, name, text, .. } = self;
+                let place = || Place { line, name: name.clone(), sample: shown(text) };
+                jumps.hear(record, place)
+            } else {
+                return self.end(record);
+            };
+            if let Some(place) = heard.refuted {
+                self.malformed_at(place, REASON.to_owned());
+            }
+            if heard.believed {
+                self.facts.requests = self.facts.requests.saturating_add(1);
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Nothing more can be read. A request that is doubted still is one if it is the only one.
+    fn end(&mut self, record: &mut Record) -> Result<bool, TraceError> {
+        match self.jumps.end() {
+            Some((only, _, true)) => {
+                *record = only;
+                self.facts.requests = self.facts.requests.saturating_add(1);
+                return Ok(true);
+            }
+            Some((_, place, false)) => self.malformed_at(place, REASON.to_owned()),
+            None => {}
+        }
+        if self.facts.requests == 0 {
+            return Err(self.hopeless());
+        }
+        Ok(false)
+    }
+
+    /// Puts what the next line that is a request says into `record`. Answers with its number.
+    fn read(&mut self, record: &mut Record) -> Result<Option<u64>, TraceError> {
         while let Some((number, next)) = self.line()? {
             self.facts.lines = self.facts.lines.saturating_add(1);
             match next {
@@ -104,22 +159,18 @@ impl Reader {
             match self.parser.parse(&self.text, &self.fields, record) {
                 Ok(()) => {
                     self.split_path(record);
-                    self.facts.requests = self.facts.requests.saturating_add(1);
                     if self.sample.is_none() {
                         self.sample = Some(shown(&self.text));
                     }
-                    return Ok(true);
+                    return Ok(Some(number));
                 }
                 Err(why) => self.malformed(number, why),
             }
-            if self.facts.requests == 0 && self.facts.malformed >= HOPELESS_LINES {
+            if self.sample.is_none() && self.facts.malformed >= HOPELESS_LINES {
                 return Err(self.hopeless());
             }
         }
-        if self.facts.requests == 0 {
-            return Err(self.hopeless());
-        }
-        Ok(false)
+        Ok(None)
     }
 
     /// The next line, with its number.
@@ -206,11 +257,17 @@ impl Reader {
     }
 
     fn malformed(&mut self, line: u64, reason: String) {
+        let (name, sample) = (self.name.clone(), shown(&self.text));
+        self.malformed_at(Place { line, name, sample }, reason);
+    }
+
+    fn malformed_at(&mut self, place: Place, reason: String) {
         self.facts.malformed = self.facts.malformed.saturating_add(1);
         if self.facts.malformed_first.len() < MALFORMED_SHOWN {
+            let Place { line, name, sample } = place;
             let several = self.lines.inputs_all > 1;
-            let place = if several { format!(" (in {})", self.name) } else { String::new() };
-            let (reason, sample) = (format!("{reason}{place}"), shown(&self.text));
+            let place = if several { format!(" (in {name})") } else { String::new() };
+            let reason = format!("{reason}{place}");
             self.facts.malformed_first.push(Malformed { line, reason, sample });
         }
     }

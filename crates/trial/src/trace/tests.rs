@@ -121,3 +121,30 @@ fn a_path_has_no_query_whatever_the_format() {
     let line = "1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] \"GET /a?b HTTP/1.1\" 200 1";
     assert_eq!(all(logs(line, "path", 0).unwrap()).0[0].1, "/a");
 }
+
+/// Days after the first, as they are told, and what was malformed.
+fn days(all_days: &[u64]) -> (Vec<String>, Vec<u64>) {
+    let line = |day: &u64| json(1_700_000_000 + day * 86_400, &day.to_string());
+    let text: String = all_days.iter().map(line).collect();
+    let (found, facts) = all(logs(&text, "ip", 2_000).unwrap());
+    assert_eq!((facts.requests, facts.lines), (found.len() as u64, all_days.len() as u64));
+    let malformed = facts.malformed_first.iter().map(|it| it.line).collect();
+    (found.into_iter().map(|(_, day)| day).collect(), malformed)
+}
+
+#[test]
+fn a_time_that_jumps_is_malformed_and_what_follows_is_in_order() {
+    let order = |days: &[u64]| days.iter().map(u64::to_string).collect::<Vec<_>>();
+    assert_eq!(days(&[0, 0, 9_000, 0, 1]), (order(&[0, 0, 0, 1]), vec![3]));
+    assert_eq!(days(&[9_000, 0, 0, 1]), (order(&[0, 0, 1]), vec![1]), "the very first");
+    assert_eq!(days(&[0, 1, 9_000]), (order(&[0, 1]), vec![3]), "the very last");
+    assert_eq!(days(&[0, 9_000, 8_000, 0, 1]), (order(&[0, 0, 1]), vec![2, 3]));
+}
+
+#[test]
+fn a_pause_is_no_jump() {
+    let order = |days: &[u64]| days.iter().map(u64::to_string).collect::<Vec<_>>();
+    for pauses in [&[0, 1, 7, 7, 8][..], &[7], &[0, 30, 30, 60, 60], &[0, 2, 4, 6, 6]] {
+        assert_eq!(days(pauses), (order(pauses), vec![]), "{pauses:?}");
+    }
+}
