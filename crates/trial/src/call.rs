@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::policy::LIMITS_MAX;
+
 /// One limit that applies to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check<'a> {
@@ -47,6 +49,14 @@ pub struct Verdict {
     pub waited_us: u64,
     /// Decided without the region, which did not answer in time.
     pub degraded: bool,
+}
+
+impl Verdict {
+    /// Of a call that no server takes: whoever sends it is told so, and nothing is spent.
+    pub(crate) fn refused(call: &Call<'_>) -> Self {
+        let full = call.checks.iter().take(LIMITS_MAX).fold(0, |full, _| full << 1 | 1);
+        Self { call: call.number, admitted: false, full, waited_us: 0, degraded: false }
+    }
 }
 
 /// What stores had to do.

@@ -76,10 +76,7 @@ impl Decide for Fleet {
             }
         };
         if taken.is_err() {
-            // No server takes it: whoever sends it is told so, and nothing is spent.
-            let full = call.checks.iter().take(64).fold(0, |full, _| full << 1 | 1);
-            let (call, admitted, waited_us, degraded) = (call.number, false, 0, false);
-            verdicts.push(Verdict { call, admitted, full, waited_us, degraded });
+            verdicts.push(Verdict::refused(call));
         }
         self.collect(verdicts);
     }

@@ -206,6 +206,11 @@ impl Run {
         self.drain();
     }
 
+    /// Calls that nobody decided. None, unless who decides forgets some.
+    pub(crate) fn undecided(&self) -> usize {
+        self.pending.calls.len()
+    }
+
     pub(crate) fn findings(&self, top: usize) -> PolicyFindings {
         let Counts { totals, unlimited, slices, waits } = &self.counts;
         let stores = self.decide.store_work();

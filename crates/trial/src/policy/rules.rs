@@ -131,7 +131,7 @@ impl Rule {
         said.map_or(1, |cost: u64| cost.min(COST_MAX))
     }
 
-    /// `None` if the expression does not match: the limit is not for this request.
+    /// `None` if the expression does not match, or captures nothing: the limit is not for this request.
     fn name(&mut self, record: &Record, joined: &mut String) -> Result<Option<Name>, Missing> {
         let Self { by, capture, .. } = self;
         if let ([field], None) = (by.as_slice(), &capture) {
@@ -161,7 +161,8 @@ impl Rule {
             let found = groups.get(group).and_then(|(start, end)| value.get(start..end));
             join(joined, start, found.unwrap_or_default());
         }
-        Ok(Some(ended(joined, start)))
+        // As with one group: if all are empty it is nobody, and no server takes that.
+        Ok((joined.len() > start).then(|| ended(joined, start)))
     }
 }
 

@@ -112,6 +112,64 @@ fn several_limits_are_all_or_nothing() {
 }
 
 #[test]
+fn a_call_that_no_server_takes_is_denied_and_counting_goes_on() {
+    // No policy names such a limit; whoever decides is asked all the same.
+    let check = |limit, namespace, allowed| {
+        let (identifier, name, window_ms, cost) = (0, "i", 60_000, 1);
+        Check { limit, namespace, identifier, name, window_ms, allowed, cost }
+    };
+    let (good, bad) = (check(0, "good", 1), check(1, "", 1_000));
+    let mut verdicts = Vec::new();
+    let mut one = OneProcess::default();
+    for (number, checks) in (0..).zip([&[bad][..], &[bad, good], &[good, bad], &[good], &[good]]) {
+        let call = Call { number, at_unix_ms: START_MS, origin: None, checks };
+        one.offer(&call, &mut verdicts);
+    }
+    let said: Vec<_> = verdicts.iter().map(|it| (it.call, it.admitted, it.full)).collect();
+    let refused = [(0, false, 1), (1, false, 3), (2, false, 3)];
+    assert_eq!(said[..3], refused, "and nothing is spent");
+    assert_eq!(said[3..], [(3, true, 0), (4, false, 1)]);
+}
+
+#[test]
+fn nobody_is_not_blamed_on_another_limit() {
+    let text = "[[limit]]\nname = 'cap'\nby = 'path'\nlimit = 9\nwindow = '1m'\n\
+                capture = '^/(a?)/(b?)'\n\
+                [[limit]]\nname = 'ip'\nby = 'ip'\nlimit = 3\nwindow = '1m'\n";
+    let trace: Vec<_> = (0..5).map(|at| (at, vec!["//".to_owned(), "i".to_owned()])).collect();
+    let found = tried(vec![(Policy::parse("p", text).unwrap(), one())], None, &trace).unwrap();
+    let [cap, ip] = found.policies[0].limits.as_slice() else { panic!("{found:?}") };
+    assert_eq!((cap.totals.denied, ip.totals.denied), (0, 2));
+    let totals = found.policies[0].totals;
+    assert_eq!((totals.admitted, totals.denied, totals.falsely_denied), (3, 2, 0));
+}
+
+/// Answers the first call only.
+struct Forgets(OneProcess);
+
+impl Decide for Forgets {
+    fn offer(&mut self, call: &Call<'_>, verdicts: &mut Vec<Verdict>) {
+        if call.number == 0 {
+            self.0.offer(call, verdicts);
+        }
+    }
+
+    fn finish(&mut self, _: &mut Vec<Verdict>) {}
+
+    fn store_work(&self) -> Option<StoreWork> {
+        None
+    }
+}
+
+#[test]
+fn calls_without_a_verdict_are_an_error_not_a_lower_count() {
+    let forgets = Box::new(Forgets(OneProcess::default()));
+    let trace = calls(&[(0, "a"), (1, "a"), (2, "b")]);
+    let why = tried(vec![(per_ip(1, 60_000), forgets)], None, &trace).unwrap_err().0;
+    assert!(why.contains("2 of 3 requests were not decided"), "{why}");
+}
+
+#[test]
 fn overrides_change_the_limit_and_the_window() {
     let text = "[[limit]]\nname = 'ip'\nby = 'ip'\nlimit = 1\nwindow = '1m'\n\
                 [[limit.override]]\nidentifier = 'v*'\nlimit = 2\nwindow = '1s'\n";
