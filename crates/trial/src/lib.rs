@@ -16,3 +16,27 @@ pub use findings::{
 };
 
 pub use report::page;
+
+mod compare;
+mod policy;
+mod run;
+mod suggest;
+mod trace;
+
+pub use policy::{
+    By, Cost, GLOBS_MAX, LIMITS_MAX, Limit, Override, Overrides, PIECES_MAX, Policy, PolicyError,
+    duration_ms,
+};
+pub use run::{OneProcess, Plan, Trial};
+pub use suggest::SuggestOptions;
+pub use trace::{Fields, Format, Input, Logs, ReadOptions, Record, Source, TraceError};
+
+mod fleet;
+mod generate;
+#[cfg(test)]
+mod model_tests;
+mod topology;
+
+pub use fleet::Fleet;
+pub use generate::{GenerateOptions, Generated, LogFormat, Traffic, write_log};
+pub use topology::{Entry, Publish, Topology, TopologyError};

@@ -36,16 +36,20 @@ mod rules;
 mod tests;
 
 use regex::Regex;
-use tidegate_limiter::{WINDOW_MS_MAX, WINDOW_MS_MIN};
+use tidegate_limiter::{BATCH_MAX, LIMIT_MAX, PART_CHARS_MAX, WINDOW_MS_MAX, WINDOW_MS_MIN};
 
 pub use mistake::PolicyError;
-pub use pattern::{Override, Overrides};
-pub(crate) use rules::Rules;
+pub(crate) use mistake::{Mistake, nearest};
+pub use pattern::{GLOBS_MAX, Override, Overrides, PIECES_MAX};
+pub(crate) use rules::{Rules, Seen};
 
 /// Most limits of a policy: each has a bit in a [verdict](crate::Verdict).
 pub const LIMITS_MAX: usize = 64;
 
-const _: () = assert!(LIMITS_MAX <= tidegate_limiter::BATCH_MAX, "all of them are one batch");
+/// Most fields that an identifier is made of.
+const BY_MAX: usize = 8;
+
+const _: () = assert!(LIMITS_MAX <= 128, "each has a bit in a verdict");
 
 /// Limits that are decided as one: all have room, or nothing is spent. The [module](Policy::parse)
 /// has an example.
@@ -120,10 +124,15 @@ impl Policy {
     /// A policy of one limit. `Policy` has an example.
     ///
     /// # Errors
-    /// If the window is one that there is not.
+    /// If a file could not say it either: a window or a limit that there is not, no field, or
+    /// fields whose names together are too long for the name of a limit.
     pub fn one(by: By, limit: u64, window_ms: u64) -> Result<Self, PolicyError> {
-        check_window(window_ms).map_err(PolicyError::plain)?;
         let name = format!("per-{}", by.fields.join("-"));
+        check_window(window_ms)
+            .and_then(|_| check_number(limit, LIMIT_MAX))
+            .and_then(|_| check_by(&by.fields))
+            .and_then(|()| check_name(&name))
+            .map_err(PolicyError::plain)?;
         let limit = Limit {
             name,
             by,
@@ -172,4 +181,22 @@ pub(crate) fn check_window(window_ms: u64) -> Result<u64, String> {
         WINDOW_MS_MIN..=WINDOW_MS_MAX => Ok(window_ms),
         _ => Err("a window has at most 31d".to_owned()),
     }
+}
+
+/// Whether a number is one that a server takes.
+fn check_number(number: u64, max: u64) -> Result<u64, String> {
+    let fits = number <= max;
+    fits.then_some(number).ok_or_else(|| format!("expected a whole number from 0 to {max}"))
+}
+
+/// Whether these fields can say who is limited.
+fn check_by(fields: &[String]) -> Result<(), String> {
+    let fits = (1..=BY_MAX).contains(&fields.len()) && !fields.iter().any(String::is_empty);
+    fits.then_some(()).ok_or_else(|| format!("expected the names of 1 to {BY_MAX} fields"))
+}
+
+/// Whether a limit can have this name: it is the namespace of its decisions.
+fn check_name(name: &str) -> Result<(), String> {
+    let fits = (1..=PART_CHARS_MAX).contains(&name.chars().count());
+    fits.then_some(()).ok_or_else(|| format!("a name has 1 to {PART_CHARS_MAX} characters"))
 }

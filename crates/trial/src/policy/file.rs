@@ -1,19 +1,20 @@
 //! A policy as a file: TOML. Everything that is wrong is said at once.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use regex::Regex;
-use tidegate_limiter::{COST_MAX, LIMIT_MAX, PART_CHARS_MAX};
+use tidegate_limiter::{COST_MAX, LIMIT_MAX};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::mistake::{Mistake, PolicyError, nearest};
-use super::{By, Cost, LIMITS_MAX, Limit, Override, Overrides, Policy, check_window, duration_ms};
+use super::pattern::{self, GLOBS_MAX};
+use super::{By, Cost, LIMITS_MAX, Limit, Override, Overrides, Policy, duration_ms};
+use super::{check_by, check_name, check_number, check_window};
 
 /// Most overrides of one limit: they are searched one by one for each new identifier.
 const OVERRIDES_MAX: usize = 10_000;
-/// Most fields that an identifier is made of.
-const BY_MAX: usize = 8;
 
 const POLICY_KEYS: &[&str] = &["name", "limit"];
 const LIMIT_KEYS: &[&str] =
@@ -97,13 +98,8 @@ impl Reader<'_> {
         self.keys(table, LIMIT_KEYS);
         let place = value.span();
         let name = self.needed(table, "name", &place).and_then(|name| self.string(name));
-        let name = name.filter(|name| {
-            let fits = (1..=PART_CHARS_MAX).contains(&name.chars().count());
-            if !fits {
-                self.wrong(place.clone(), "a name has 1 to 512 characters");
-            }
-            fits
-        });
+        let name = name
+            .filter(|name| check_name(name).map_err(|why| self.wrong(place.clone(), why)).is_ok());
         let by = self.needed(table, "by", &place).and_then(|by| self.by(by));
         let capture = table.get("capture").map(|capture| (capture, self.regex(capture)));
         let by = by.and_then(|by| match capture {
@@ -170,11 +166,9 @@ impl Reader<'_> {
             }
             _ => None,
         };
-        let number = number.filter(|number| *number <= max);
-        if number.is_none() {
-            self.wrong(value.span(), format!("expected a whole number from 0 to {max}"));
-        }
-        number
+        // What is no number at all is as wrong as one that is too large.
+        let number = check_number(number.unwrap_or(u64::MAX), max);
+        number.map_err(|why| self.wrong(value.span(), why)).ok()
     }
 
     fn regex(&mut self, value: &Value<'_>) -> Option<Regex> {
@@ -203,10 +197,7 @@ impl Reader<'_> {
             }
             _ => vec![self.string(value)?],
         };
-        if fields.is_empty() || fields.len() > BY_MAX || fields.iter().any(String::is_empty) {
-            self.wrong(value.span(), format!("expected the names of 1 to {BY_MAX} fields"));
-            return None;
-        }
+        check_by(&fields).map_err(|why| self.wrong(value.span(), why)).ok()?;
         Some(By { fields, capture: None })
     }
 
@@ -248,15 +239,33 @@ impl Reader<'_> {
             self.wrong(value.span(), format!("expected at most {OVERRIDES_MAX} overrides"));
             return None;
         }
-        let all: Vec<_> = all.iter().map(|one| self.one_override(one)).collect();
-        all.into_iter().collect()
+        let (mut read, mut patterns, mut globs) = (Vec::new(), HashSet::new(), 0_usize);
+        for value in all.iter() {
+            let one = self.one_override(value);
+            if let Some(Override { pattern, .. }) = &one {
+                globs = globs.saturating_add(pattern::is_glob(pattern).into());
+                if !patterns.insert(pattern.clone()) {
+                    self.wrong(value.span(), format!("there are two overrides for `{pattern}`"));
+                }
+            }
+            read.push(one);
+        }
+        if globs > GLOBS_MAX {
+            let said = "overrides with text between two `*`, as a server has; there are";
+            self.wrong(value.span(), format!("expected at most {GLOBS_MAX} {said} {globs}"));
+        }
+        read.into_iter().collect()
     }
 
     fn one_override(&mut self, value: &Value<'_>) -> Option<Override> {
         let table = self.table(value, "an override")?;
         self.keys(table, OVERRIDE_KEYS);
         let place = value.span();
-        let pattern = self.needed(table, "identifier", &place).and_then(|it| self.string(it));
+        let pattern = self.needed(table, "identifier", &place).and_then(|it| {
+            let pattern = self.string(it)?;
+            let checked = pattern::check(&pattern);
+            checked.map_err(|why| self.wrong(it.span(), why)).ok().map(|()| pattern)
+        });
         let limit = self.needed(table, "limit", &place);
         let limit = limit.and_then(|limit| self.number(limit, LIMIT_MAX));
         let window = table.get("window").map(|window| self.window(window));

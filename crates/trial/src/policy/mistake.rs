@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::report::hides;
+
 /// All that is wrong with a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyError(pub(super) Vec<Mistake>);
@@ -57,10 +59,10 @@ impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { text, place } = self;
         let Some(Place { path, line, column, shown }) = place else {
-            return f.write_str(text);
+            return f.write_str(&visible(text));
         };
         let (margin, left) = (line.to_string().len(), column.saturating_sub(1));
-        writeln!(f, "{path}:{line}:{column}: {text}")?;
+        writeln!(f, "{}:{line}:{column}: {}", visible(path), visible(text))?;
         writeln!(f, "  {line} | {}", crate::trace::shown(shown))?;
         write!(f, "  {:margin$} | {:left$}^", "", "")
     }
@@ -77,6 +79,19 @@ impl fmt::Display for PolicyError {
 }
 
 impl std::error::Error for PolicyError {}
+
+/// Words about a text of others, with what a terminal would obey written out.
+pub(crate) fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for char in text.chars() {
+        if hides(char) {
+            shown.extend(char.escape_unicode());
+        } else {
+            shown.push(char);
+        }
+    }
+    shown
+}
 
 /// The one of `known` that may have been meant.
 pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {

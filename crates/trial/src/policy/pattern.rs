@@ -3,7 +3,17 @@
 //! An override whose pattern is the identifier itself; else, of the patterns that match, the one
 //! with the longest literal text before its first `*`; of those the longest; of those the first.
 //! They are searched one by one, once for each identifier of a trace. The server keeps them for
-//! quick look-ups; a test there holds both against each other.
+//! quick look-ups; a test there holds both against each other. What a server refuses to set is
+//! refused here too.
+
+use tidegate_limiter::PART_CHARS_MAX;
+
+/// Most overrides of one limit with text between two `*`. It is the bound of a server, which tries
+/// them one by one.
+pub const GLOBS_MAX: usize = 64;
+/// Most pieces of text between the `*` of a pattern. It is the bound of a server, which looks for
+/// each of them.
+pub const PIECES_MAX: usize = 4;
 
 /// Other numbers for those whom a pattern matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +66,28 @@ impl Overrides {
     pub fn as_slice(&self) -> &[Override] {
         &self.0
     }
+}
+
+/// Whether a server takes such a pattern.
+pub(super) fn check(pattern: &str) -> Result<(), String> {
+    if !(1..=PART_CHARS_MAX).contains(&pattern.chars().count()) {
+        return Err(format!("an identifier has 1 to {PART_CHARS_MAX} characters"));
+    }
+    if between(pattern).split('*').count() > PIECES_MAX {
+        return Err(format!("there are more than {PIECES_MAX} pieces of text between its `*`"));
+    }
+    Ok(())
+}
+
+/// Whether a pattern has text between two `*`.
+pub(super) fn is_glob(pattern: &str) -> bool {
+    !between(pattern).is_empty()
+}
+
+/// What is between the first `*` and the last.
+fn between(pattern: &str) -> &str {
+    let rest = pattern.split_once('*').map_or("", |(_, rest)| rest);
+    rest.rsplit_once('*').map_or("", |(between, _)| between)
 }
 
 /// Each piece is taken where it is found first: that leaves most room for the next ones.

@@ -65,6 +65,64 @@ fn each_mistake_has_its_words() {
     }
 }
 
+/// A policy with these overrides.
+fn overridden<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Policy, String> {
+    let mut text = LIMIT.to_owned();
+    for pattern in patterns {
+        text += &format!("[[limit.override]]\nidentifier = '{pattern}'\nlimit = 9\n");
+    }
+    parse(&text)
+}
+
+#[test]
+fn overrides_that_no_server_has_are_refused() {
+    let long = "x".repeat(513);
+    for (patterns, expected) in [
+        (&["a", "b", "a"][..], "p:12:1: there are two overrides for `a`"),
+        (&[""], "p:7:14: an identifier has 1 to 512 characters"),
+        (&[&long], "an identifier has 1 to 512 characters"),
+        (&["*a*b*c*d*e*"], "more than 4 pieces of text"),
+    ] {
+        let why = overridden(patterns.iter().copied()).unwrap_err();
+        assert!(why.contains(expected), "{expected}\nis not in\n{why}");
+    }
+    overridden(["*a*b*c*d*", "a", "b"]).unwrap();
+    let globs: Vec<String> = (0..=GLOBS_MAX).map(|at| format!("*{at}*")).collect();
+    overridden(globs.iter().take(GLOBS_MAX).map(String::as_str)).unwrap();
+    let why = overridden(globs.iter().map(String::as_str)).unwrap_err();
+    assert!(why.contains("at most 64 overrides with text between two `*`"), "{why}");
+}
+
+#[test]
+fn one_limit_is_checked_as_in_a_file() {
+    let by = |fields: &[&str]| {
+        let fields = fields.iter().map(|field| (*field).to_owned()).collect();
+        By { fields, capture: None }
+    };
+    let long = "x".repeat(600);
+    for (by, limit, window_ms, expected) in [
+        (by(&["ip"]), LIMIT_MAX + 1, 60_000, "expected a whole number from 0 to"),
+        (by(&["ip"]), 1, 999, "a window has at least 1s"),
+        (by(&["ip", ""]), 1, 60_000, "expected the names of 1 to 8 fields"),
+        (by(&[]), 1, 60_000, "expected the names of 1 to 8 fields"),
+        (by(&["a"; 9]), 1, 60_000, "expected the names of 1 to 8 fields"),
+        (by(&[&long]), 1, 60_000, "a name has 1 to 512 characters"),
+    ] {
+        let why = Policy::one(by, limit, window_ms).unwrap_err().to_string();
+        assert!(why.contains(expected), "{expected}\nis not in\n{why}");
+    }
+    Policy::one(by(&["ip"]), LIMIT_MAX, 60_000).unwrap();
+}
+
+#[test]
+fn a_mistake_never_speaks_to_the_terminal() {
+    let name = "\"\\u001b]0;x\\u0007\\u202e\"";
+    let limit = LIMIT.replace("'a'", name);
+    let why = Policy::parse("p\u{1b}[31m", &format!("{limit}{limit}")).unwrap_err().to_string();
+    assert!(why.contains("there are two limits `\\u{1b}]0;x\\u{7}\\u{202e}`"), "{why}");
+    assert!(!why.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{why}");
+}
+
 #[test]
 fn an_identifier_is_a_value_several_or_what_is_captured() {
     assert_eq!(found(LIMIT, &[("ip", "::1")]), [(0, "::1".to_owned(), 1)]);
@@ -78,6 +136,9 @@ fn an_identifier_is_a_value_several_or_what_is_captured() {
     assert!(found(&capture, &[("path", "/v1//x")]).is_empty(), "nobody");
     let two = LIMIT.replace("'ip'", "'path'\ncapture = '^/(\\w+)/(\\w+)'");
     assert_eq!(found(&two, &[("path", "/a/b/c")])[0].1, "a|b");
+    let empty = LIMIT.replace("'ip'", "'path'\ncapture = '^/(a?)/(b?)'");
+    assert!(found(&empty, &[("path", "//")]).is_empty(), "nobody of two groups");
+    assert_eq!(found(&empty, &[("path", "//b")])[0].1, "b");
     let long = "é".repeat(600);
     assert_eq!(found(LIMIT, &[("ip", &long)])[0].1.chars().count(), 512);
 }

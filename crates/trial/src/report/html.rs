@@ -167,7 +167,7 @@ impl std::fmt::Write for Escaped<'_> {
 }
 
 /// Whether a character is not seen, or turns the direction of what stands around it.
-fn hides(character: char) -> bool {
+pub(crate) fn hides(character: char) -> bool {
     character.is_control()
         || matches!(character,
             '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'

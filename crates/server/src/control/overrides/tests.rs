@@ -144,6 +144,22 @@ impl<S: Strategy<Value = std::collections::BTreeSet<String>> + 'static> Shuffled
 proptest! {
     #![proptest_config(many())]
 
+    /// `tidegate simulate` takes what can be set, and refuses the rest.
+    #[test]
+    fn a_trial_takes_the_patterns_that_can_be_set(
+        patterns in prop::collection::vec("[ab*]{0,12}", 0..4),
+    ) {
+        let mut text = "[[limit]]\nname = 'a'\nby = 'ip'\nlimit = 5\nwindow = '1m'\n".to_owned();
+        for pattern in &patterns {
+            text += &format!("[[limit.override]]\nidentifier = '{pattern}'\nlimit = 9\n");
+        }
+        let distinct: HashSet<&String> = patterns.iter().collect();
+        let settable = distinct.len() == patterns.len()
+            && !patterns.iter().any(|it| it.is_empty() || has_too_many_pieces(it));
+        prop_assert_eq!(tidegate_trial::Policy::parse("p", &text).is_ok(), settable);
+        prop_assert_eq!(tidegate_trial::GLOBS_MAX, GLOBS_MAX);
+    }
+
     /// `tidegate simulate` searches one by one what is searched quickly here.
     #[test]
     fn a_trial_finds_the_same_override(
