@@ -39,9 +39,9 @@ use regex::Regex;
 use tidegate_limiter::{BATCH_MAX, LIMIT_MAX, PART_CHARS_MAX, WINDOW_MS_MAX, WINDOW_MS_MIN};
 
 pub use mistake::PolicyError;
-pub(crate) use mistake::{Mistake, nearest};
+pub(crate) use mistake::{Mistake, nearest, visible};
 pub use pattern::{GLOBS_MAX, Override, Overrides, PIECES_MAX};
-pub(crate) use rules::{Rules, Seen};
+pub(crate) use rules::{Rules, Seen, Unseen};
 
 /// Most limits of a policy: each has a bit in a [verdict](crate::Verdict).
 pub const LIMITS_MAX: usize = 64;

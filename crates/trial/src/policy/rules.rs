@@ -34,6 +34,19 @@ pub(crate) struct Rules {
     rules: Vec<Rule>,
     found: Vec<Found>,
     joined: String,
+    /// Fields that no request had until now.
+    unseen: Vec<usize>,
+}
+
+/// A field that no request of the trace has, and what a limit needs it for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unseen<'a> {
+    /// Which limit.
+    pub(crate) limit: usize,
+    /// The key of the policy that names the field.
+    pub(crate) key: &'static str,
+    /// The field.
+    pub(crate) field: &'a str,
 }
 
 #[derive(Debug)]
@@ -45,20 +58,30 @@ struct Rule {
     /// Requests that the limit is for.
     concerned: u64,
     /// Of them, those without the field that says who it is.
-    missing: u64,
+    pub(crate) missing: u64,
+    /// Of them, those that it limits.
+    pub(crate) applied: u64,
+    /// Of those, the ones without a whole number in the field that says what they cost.
+    pub(crate) unpriced: u64,
 }
 
 impl Rules {
     /// Asks for the fields that the policy needs.
     pub(crate) fn new(policy: &Policy, fields: &mut Fields) -> Self {
-        let rules = policy.limits.iter().map(|limit| Rule::new(limit, fields)).collect();
-        Self { rules, found: Vec::new(), joined: String::new() }
+        let rules: Vec<Rule> = policy.limits.iter().map(|limit| Rule::new(limit, fields)).collect();
+        let mut unseen: Vec<usize> = rules.iter().flat_map(Rule::fields).collect();
+        unseen.sort_unstable();
+        unseen.dedup();
+        Self { rules, found: Vec::new(), joined: String::new(), unseen }
     }
 
     /// Looks which limits apply to a request.
     pub(crate) fn look(&mut self, record: &Record) {
         self.found.clear();
         self.joined.clear();
+        if !self.unseen.is_empty() {
+            self.unseen.retain(|field| record.get(*field).is_none());
+        }
         for (limit, rule) in self.rules.iter_mut().enumerate() {
             if !rule.concerns(record) {
                 continue;
@@ -66,7 +89,9 @@ impl Rules {
             rule.concerned = rule.concerned.saturating_add(1);
             match rule.name(record, &mut self.joined) {
                 Ok(Some(name)) => {
-                    self.found.push(Found { limit, cost: rule.cost(record), name });
+                    rule.seen.applied = rule.seen.applied.saturating_add(1);
+                    let cost = rule.cost(record);
+                    self.found.push(Found { limit, cost, name });
                 }
                 Ok(None) => {}
                 Err(Missing) => rule.missing = rule.missing.saturating_add(1),
@@ -96,9 +121,16 @@ impl Rules {
         self.rules.get(limit).map_or(0, |rule| rule.missing)
     }
 
-    /// The first limit of which no request had the field that it needs.
-    pub(crate) fn never_found(&self) -> Option<usize> {
-        self.rules.iter().position(|rule| rule.concerned > 0 && rule.missing == rule.concerned)
+    /// A field without which a limit says nothing, and that no request had.
+    pub(crate) fn never_found<'a>(&self, policy: &'a Policy) -> Option<Unseen<'a>> {
+        let limits = policy.limits.iter().zip(&self.rules).enumerate();
+        let mut all = limits.flat_map(|(at, (limit, rule))| {
+            rule.needs(limit).map(move |(key, number, field)| (at, key, number, field))
+        });
+        let nowhere = |number: usize| self.unseen.contains(&number);
+        all.find_map(|(limit, key, number, field)| {
+            nowhere(number).then_some(Unseen { limit, key, field })
+        })
     }
 }
 
@@ -118,16 +150,40 @@ impl Rule {
         Self { by, capture, cost, when: when.collect(), concerned: 0, missing: 0 }
     }
 
+    /// All that it looks at.
+    fn fields(&self) -> impl Iterator<Item = usize> {
+        let when = self.when.iter().map(|(field, _)| *field);
+        self.by.iter().copied().chain(when).chain(self.cost.err())
+    }
+
+    /// The fields without which it says nothing: the key, the number and the name of each. An
+    /// expression that matches an empty value is for requests without the field.
+    fn needs<'a>(&self, limit: &'a Limit) -> impl Iterator<Item = (&'static str, usize, &'a str)> {
+        let by = self.by.iter().zip(&limit.by.fields);
+        let when = self.when.iter().zip(&limit.when);
+        let when = when.filter(|((_, regex), _)| !regex.is_match(""));
+        let cost = match &limit.cost {
+            Cost::Fixed(_) => None,
+            Cost::Field(field) => self.cost.err().map(|number| ("cost", number, field.as_str())),
+        };
+        let by = by.map(|(number, field)| ("by", *number, field.as_str()));
+        let when = when.map(|((number, _), (field, _))| ("when", *number, field.as_str()));
+        by.chain(when).chain(cost)
+    }
+
     fn concerns(&self, record: &Record) -> bool {
         self.when.iter().all(|(field, regex)| regex.is_match(record.get(*field).unwrap_or("")))
     }
 
-    fn cost(&self, record: &Record) -> u64 {
+    fn cost(&mut self, record: &Record) -> u64 {
         let field = match self.cost {
             Ok(cost) => return cost,
             Err(field) => field,
         };
         let said = record.get(field).and_then(|cost| cost.parse().ok());
+        if said.is_none() {
+            self.seen.unpriced = self.seen.unpriced.saturating_add(1);
+        }
         said.map_or(1, |cost: u64| cost.min(COST_MAX))
     }
 

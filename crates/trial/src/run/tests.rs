@@ -207,6 +207,55 @@ fn a_field_that_is_nowhere_is_an_error() {
     let trace: Vec<_> = (0..1_001).map(|at| (at, vec![String::new()])).collect();
     let why = tried(vec![(per_ip(1, 60_000), one())], None, &trace).unwrap_err().0;
     assert!(why.contains("the limit `per-ip` needs `ip`"), "{why}");
+    // The same for the other keys that name a field; here it is the second that none has.
+    let by_ip = "[[limit]]\nname = 'l'\nby = 'ip'\nlimit = 1\nwindow = '1m'\n";
+    let trace = calls(&[(0, "i"), (1, "i"), (2, "i")]);
+    for (more, key) in
+        [("when = { metod = 'POST' }", "when"), ("cost = { field = 'metod' }", "cost")]
+    {
+        let policy = Policy::parse("p", &format!("{by_ip}{more}")).unwrap();
+        let why = tried(vec![(policy, one())], None, &trace).unwrap_err().0;
+        let expected = format!("of the trace in `{key}`");
+        assert!(why.contains("the limit `l` needs `metod`") && why.contains(&expected), "{why}");
+    }
+    let policy = Policy::parse("p", &format!("{by_ip}when = {{ user = '^$' }}")).unwrap();
+    let found = tried(vec![(policy, one())], None, &trace).unwrap();
+    assert_eq!(found.policies[0].totals.denied, 2, "those without the field are meant");
+}
+
+#[test]
+fn a_field_that_comes_late_is_no_error() {
+    let user = |at: u64| if at < 1_500 { "" } else { "ann" };
+    let trace: Vec<_> = (0..1_502).map(|at| (at, vec![user(at).to_owned()])).collect();
+    let by_user = || Policy::one(By::field("user"), 1, 60_000).unwrap();
+    let found = tried(vec![(by_user(), one())], None, &trace).unwrap();
+    let totals = found.policies[0].totals;
+    assert_eq!((totals.admitted, totals.denied, found.policies[0].unlimited), (1, 1, 1_500));
+    assert!(found.warnings[0].contains("1500 of 1502 requests lack it"), "{:?}", found.warnings);
+    // The only login lacks its field, others have it.
+    let text = "[[limit]]\nname = 'l'\nby = 'user'\nlimit = 1\nwindow = '1m'\n\
+                when = { path = '^/login' }\n";
+    let call = |user: &str, path: &str| (0, vec![user.to_owned(), path.to_owned()]);
+    let trace = [call("", "/login"), call("ann", "/")];
+    let policy = Policy::parse("p", text).unwrap();
+    let found = tried(vec![(policy, one())], None, &trace).unwrap();
+    assert_eq!(found.policies[0].limits[0].missing, 1);
+    assert!(found.warnings[0].contains("1 of 1 requests lack it"), "{:?}", found.warnings);
+}
+
+#[test]
+fn a_cost_that_is_no_number_is_a_warning() {
+    let text = "[[limit]]\nname = 'l'\nby = 'ip'\nlimit = 9\nwindow = '1m'\n\
+                cost = { field = 'bytes' }\n";
+    let costs = ["-5", "12.5", "3", "", "0"];
+    let trace: Vec<_> = costs.map(|it| (0, vec!["i".to_owned(), it.to_owned()])).to_vec();
+    let policy = Policy::parse("p", text).unwrap();
+    let found = tried(vec![(policy, one())], None, &trace).unwrap();
+    let [warning] = found.warnings.as_slice() else { panic!("{found:?}") };
+    assert!(
+        warning.contains("takes its cost from `bytes`, and 3 of 5 requests have no whole number"),
+        "{warning}"
+    );
 }
 
 /// Decides like one process, and says so some calls later, the later ones first.

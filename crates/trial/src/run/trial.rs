@@ -4,14 +4,12 @@ use super::{Run, hash_of};
 use crate::call::Decide;
 use crate::compare::{Pairing, compare};
 use crate::findings::{Findings, TopologyFacts};
-use crate::policy::{Limit, Policy};
+use crate::policy::{Policy, Rules, Unseen, visible};
 use crate::suggest::{SuggestOptions, Suggester};
 use crate::trace::{Fields, Record, Source, TraceError};
 
 /// The version of the document.
 const VERSION: u32 = 1;
-/// Requests after which a limit that found its field nowhere gives up.
-const HOPELESS_REQUESTS: u64 = 1_000;
 /// Requests between two words about progress.
 const PROGRESS_REQUESTS: u64 = 4_096;
 
@@ -110,14 +108,13 @@ impl Trial {
                 suggester.offer(&record);
             }
             number = number.saturating_add(1);
-            if number == HOPELESS_REQUESTS {
-                self.check_fields(source)?;
-            }
             if number.is_multiple_of(PROGRESS_REQUESTS) {
                 progress(number);
             }
         }
-        self.check_fields(source)?;
+        if number > 0 {
+            self.check_fields(source)?;
+        }
         for run in &mut self.runs {
             run.finish();
             // Counts that leave out calls would look like an answer.
@@ -131,14 +128,19 @@ impl Trial {
         Ok(self.findings(source))
     }
 
-    /// Fails if a limit found its field nowhere.
-    fn check_fields(&self, source: &dyn Source) -> Result<(), TraceError> {
+    /// Whatever looks for fields.
+    fn rules(&self) -> impl Iterator<Item = (&Rules, &Policy)> {
         let runs = self.runs.iter().map(|run| (&run.rules, run.policy()));
-        let suggester = self.suggester.iter().map(|it| (&it.rules, it.policy()));
-        for (rules, policy) in runs.chain(suggester) {
-            let limit = rules.never_found().and_then(|at| policy.limits.get(at));
-            if let Some(limit) = limit {
-                return Err(never_found(limit, source));
+        runs.chain(self.suggester.iter().map(|it| (&it.rules, it.policy())))
+    }
+
+    /// Fails if no request of the trace had a field that a limit needs. Only the end of the trace
+    /// says so: the first who logs in may come late.
+    fn check_fields(&self, source: &dyn Source) -> Result<(), TraceError> {
+        for (rules, policy) in self.rules() {
+            if let Some(unseen) = rules.never_found(policy) {
+                let limit = policy.limits.get(unseen.limit);
+                return Err(never_found(unseen, limit.map_or("", |it| &it.name), source));
             }
         }
         Ok(())
@@ -161,15 +163,13 @@ impl Trial {
     }
 }
 
-fn never_found(limit: &Limit, source: &dyn Source) -> TraceError {
-    let Limit { name, by, .. } = limit;
-    let fields: Vec<String> = by.fields.iter().map(|field| format!("`{field}`")).collect();
+fn never_found(unseen: Unseen<'_>, limit: &str, source: &dyn Source) -> TraceError {
+    let (limit, field, key) = (visible(limit), visible(unseen.field), unseen.key);
     let facts = source.facts();
     let sample = source.sample().map(|line| format!("; a line of it is\n  {line}"));
     TraceError(format!(
-        "the limit `{name}` needs {}, and none of the requests of {} has it{}\nName a field of the \
-         trace in `by`; in JSON a dot leads into objects (request.user.id).",
-        fields.join(" and "),
+        "the limit `{limit}` needs `{field}`, and none of the requests of {} has it{}\nName a field \
+         of the trace in `{key}`; in JSON a dot leads into objects (request.user.id).",
         facts.source,
         sample.unwrap_or_default()
     ))
