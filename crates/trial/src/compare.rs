@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use crate::findings::{Changed, Comparison};
+use crate::policy::LIMITS_MAX;
 use crate::run::Run;
 
 /// Calls, by how two policies differ on them.
@@ -63,25 +64,29 @@ struct Changes {
     both: u64,
 }
 
+/// Names of limits do not matter, nor how many of them deny somebody: an identifier is who it is
+/// by its fields.
 fn changes(before: &Run, after: &Run) -> Changes {
     let mut found = Changes { first: Vec::new(), both: 0 };
-    for (limit, tally) in after.limits() {
-        let other = before.limits().find(|(it, _)| it.name == limit.name).map(|(_, tally)| tally);
-        for (number, standing) in (0_u32..).zip(&tally.standings) {
-            if standing.denied == 0 {
+    for (at, (limit, tally)) in after.limits().enumerate() {
+        let earlier: Vec<_> = after.alike(&limit.by, at).collect();
+        let alike: Vec<_> = after.alike(&limit.by, LIMITS_MAX).collect();
+        let others: Vec<_> = before.alike(&limit.by, LIMITS_MAX).collect();
+        for name in tally.denied_names() {
+            if earlier.iter().any(|(_, it)| it.denies(name)) {
                 continue;
             }
-            let name = tally.names.get(number);
-            let denied_before = other.and_then(|other| {
-                let at = other.names.find(name)?;
-                other.standings.get(at as usize).map(|it| it.denied)
-            });
-            if denied_before.is_some_and(|denied| denied > 0) {
+            if others.iter().any(|(_, it)| it.denies(name)) {
                 found.both = found.both.saturating_add(1);
                 continue;
             }
+            // Of equals the first.
+            let each = alike.iter().rev().filter_map(|(by, it)| Some((by, it.standing_of(name)?)));
+            let Some((most, standing)) = each.max_by_key(|(_, standing)| standing.denied) else {
+                continue;
+            };
             found.first.push(Changed {
-                limit: limit.name.clone(),
+                limit: most.name.clone(),
                 identifier: name.to_owned(),
                 requests: standing.requests,
                 denied_before: 0,
@@ -90,4 +95,24 @@ fn changes(before: &Run, after: &Run) -> Changes {
         }
     }
     found
+}
+
+/// Identifiers that a policy saw, and those of them that it denied at least once.
+pub(crate) fn distinct(run: &Run) -> (u64, u64) {
+    let (mut identifiers, mut affected) = (0_u64, 0_u64);
+    for (at, (limit, tally)) in run.limits().enumerate() {
+        let earlier: Vec<_> = run.alike(&limit.by, at).collect();
+        if earlier.is_empty() {
+            identifiers = identifiers.saturating_add(tally.standings.len() as u64);
+            affected = affected.saturating_add(tally.denied_names().count() as u64);
+            continue;
+        }
+        let seen = |name: &&str| earlier.iter().any(|(_, it)| it.standing_of(name).is_some());
+        let denied = |name: &&str| earlier.iter().any(|(_, it)| it.denies(name));
+        let new = tally.all_names().filter(|name| !seen(name)).count();
+        identifiers = identifiers.saturating_add(new as u64);
+        let new = tally.denied_names().filter(|name| !denied(name)).count();
+        affected = affected.saturating_add(new as u64);
+    }
+    (identifiers, affected)
 }

@@ -92,7 +92,11 @@ pub struct PolicyFindings {
     pub unlimited: u64,
     /// Calls, by what became of them.
     pub totals: Totals,
-    /// The same over time: slices of the same length.
+    /// Identifiers that its limits saw. One that several limits with the same `by` saw is one.
+    pub identifiers: u64,
+    /// Of them, those that were denied at least once, by whichever limit.
+    pub affected: u64,
+    /// Calls over time: slices of the same length.
     pub slice_ms: u64,
     /// The slices, with those in which nothing came.
     pub over_time: Vec<Slice>,
@@ -209,7 +213,8 @@ pub struct Affected {
     pub fullest_permille: u64,
 }
 
-/// What the candidate changes. An identifier is compared under limits of the same name.
+/// What the candidate changes. An identifier counts once, however many limits with the same `by`
+/// deny it, and whatever they are called.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Comparison {
@@ -233,11 +238,11 @@ pub struct Comparison {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Changed {
-    /// Under which limit.
+    /// By which limit: of several, the one that denies it most. The numbers are of this one.
     pub limit: String,
     /// Who.
     pub identifier: String,
-    /// Its calls.
+    /// Its calls that the limit is for.
     pub requests: u64,
     /// Those the current policy denied.
     pub denied_before: u64,

@@ -105,6 +105,12 @@ impl By {
         Self { fields: vec![name.to_owned()], capture: None }
     }
 
+    /// Whether both make the same identifiers of requests.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let text = |by: &Self| by.capture.as_ref().map(ToString::to_string);
+        self.fields == other.fields && text(self) == text(other)
+    }
+
     /// In words.
     #[must_use]
     pub fn words(&self) -> String {

@@ -28,8 +28,9 @@ pub use trial::{Plan, Trial};
 use waits::WaitCounts;
 
 use crate::call::{Call, Check, Decide, Verdict};
+use crate::compare::distinct;
 use crate::findings::{PolicyFindings, Totals};
-use crate::policy::{LIMITS_MAX, Limit, Policy, Rules};
+use crate::policy::{By, LIMITS_MAX, Limit, Policy, Rules};
 use crate::trace::{Fields, Record};
 
 /// One policy on its way through the trace.
@@ -215,10 +216,13 @@ impl Run {
         let Counts { totals, unlimited, slices, waits } = &self.counts;
         let stores = self.decide.store_work();
         let limits = self.limits().enumerate();
+        let (identifiers, affected) = distinct(self);
         PolicyFindings {
             name: self.policy.name.clone(),
             unlimited: *unlimited,
             totals: *totals,
+            identifiers,
+            affected,
             slice_ms: slices.slice_ms,
             over_time: slices.all(),
             limits: limits
@@ -233,6 +237,15 @@ impl Run {
     /// The limits, with what they did.
     pub(crate) fn limits(&self) -> impl Iterator<Item = (&Limit, &Tally)> {
         self.policy.limits.iter().zip(&self.tallies)
+    }
+
+    /// Those of the first `many` limits that have the same identifiers as `by`.
+    pub(crate) fn alike<'a>(
+        &'a self,
+        by: &'a By,
+        many: usize,
+    ) -> impl Iterator<Item = (&'a Limit, &'a Tally)> {
+        self.limits().take(many).filter(|(limit, _)| limit.by.is_like(by))
     }
 
     fn most_affected(&self, top: usize) -> Vec<crate::findings::Affected> {

@@ -4,6 +4,9 @@ use super::html::{Cell, Html, Table};
 use super::words::{count, counted, length, share, span};
 use crate::findings::{Changed, Comparison, Findings, PolicyFindings};
 
+/// How identifiers are counted.
+const ONCE: &str = "An identifier counts once, however many limits on the same fields it met.";
+
 /// The answer in one sentence.
 pub(super) fn sentence(findings: &Findings) -> String {
     match (findings.policies.as_slice(), &findings.comparison) {
@@ -69,11 +72,9 @@ fn counted_calls(number: u64) -> String {
     counted(number, "call", "calls")
 }
 
-/// Identifiers denied at least once and identifiers seen, summed over limits.
-fn affected(policy: &PolicyFindings) -> (u64, u64) {
-    policy.limits.iter().fold((0, 0), |(affected, seen), limit| {
-        (affected.saturating_add(limit.affected), seen.saturating_add(limit.identifiers))
-    })
+/// Identifiers denied at least once and identifiers seen.
+const fn affected(policy: &PolicyFindings) -> (u64, u64) {
+    (policy.affected, policy.identifiers)
 }
 
 /// The head of the page.
@@ -117,6 +118,7 @@ pub(super) fn section(html: &mut Html, findings: &Findings) {
         ([current, candidate, ..], Some(comparison)) => {
             html.raw("<h2 id=\"answer-head\">What ").text(&candidate.name).raw(" changes</h2>\n");
             changes(html, comparison);
+            say_once(html, &[current, candidate]);
             side_by_side(html, &[current, candidate]);
             changed(
                 html,
@@ -155,7 +157,7 @@ fn figures(html: &mut Html, policy: &PolicyFindings) {
     html.raw("</dl>\n");
     let mut notes = Vec::new();
     if policy.limits.len() > 1 {
-        notes.push("An identifier counts once for each limit that saw it.".to_owned());
+        notes.push(ONCE.to_owned());
     }
     if policy.unlimited > 0 {
         let calls = counted(policy.unlimited, "request", "requests");
@@ -163,6 +165,13 @@ fn figures(html: &mut Html, policy: &PolicyFindings) {
     }
     if !notes.is_empty() {
         html.element("p", notes.join(" "));
+    }
+}
+
+/// Says how identifiers are counted, if that could be asked.
+fn say_once(html: &mut Html, policies: &[&PolicyFindings]) {
+    if policies.iter().any(|policy| policy.limits.len() > 1) {
+        html.element("p", ONCE);
     }
 }
 

@@ -123,6 +123,27 @@ impl Tally {
         fits
     }
 
+    /// The names of all identifiers.
+    pub(crate) fn all_names(&self) -> impl Iterator<Item = &str> {
+        (0_u32..).zip(&self.standings).map(|(number, _)| self.names.get(number))
+    }
+
+    /// The names of those that were denied.
+    pub(crate) fn denied_names(&self) -> impl Iterator<Item = &str> {
+        let all = (0_u32..).zip(&self.standings);
+        all.filter(|(_, it)| it.denied > 0).map(|(number, _)| self.names.get(number))
+    }
+
+    /// What became of an identifier, if it came.
+    pub(crate) fn standing_of(&self, name: &str) -> Option<&Standing> {
+        self.names.find(name).and_then(|number| self.standings.get(number as usize))
+    }
+
+    /// Whether an identifier was denied.
+    pub(crate) fn denies(&self, name: &str) -> bool {
+        self.standing_of(name).is_some_and(|standing| standing.denied > 0)
+    }
+
     /// Takes out of the log what has left its windows, of all identifiers.
     #[cold]
     fn clean(&mut self, at_ms: u64) {

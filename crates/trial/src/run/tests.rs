@@ -202,6 +202,40 @@ fn a_comparison_names_who_changes() {
     assert_eq!((change.newly_denied_calls, change.newly_admitted_calls), (0, 2));
 }
 
+/// Limits by ip, with their names and how much they allow.
+fn limits(named: &[(&str, u64)]) -> Policy {
+    let one = |(name, limit): &(&str, u64)| {
+        format!("[[limit]]\nname = '{name}'\nby = 'ip'\nlimit = {limit}\nwindow = '1m'\n")
+    };
+    Policy::parse("p", &named.iter().map(one).collect::<String>()).unwrap()
+}
+
+#[test]
+fn an_identifier_counts_once_however_many_limits_deny_it() {
+    let trace = calls(&[(0, "a"), (0, "a"), (0, "a"), (0, "a"), (0, "b"), (0, "b"), (0, "c")]);
+    let before = limits(&[("wide", 9)]);
+    // The second of them denies the second of b, both deny what a has above 2.
+    let after = limits(&[("two", 2), ("one", 1), ("nine", 9)]);
+    let found = tried(vec![(before, one()), (after, one())], None, &trace).unwrap();
+    let policy = &found.policies[1];
+    assert_eq!((policy.affected, policy.identifiers), (2, 3));
+    assert_eq!((found.policies[0].affected, found.policies[0].identifiers), (0, 3));
+    let change = found.comparison.unwrap();
+    assert_eq!((change.newly_limited, change.newly_limited_first.len()), (2, 2));
+    let first = &change.newly_limited_first[0];
+    assert_eq!((first.identifier.as_str(), first.limit.as_str()), ("a", "one"), "denied most");
+    assert_eq!((first.requests, first.denied_after), (4, 3));
+}
+
+#[test]
+fn a_limit_with_another_name_changes_nothing() {
+    let trace = calls(&[(0, "a"), (0, "a"), (0, "b"), (0, "b"), (0, "c")]);
+    let policies = vec![(limits(&[("old", 1)]), one()), (limits(&[("new", 1)]), one())];
+    let change = tried(policies, None, &trace).unwrap().comparison.unwrap();
+    assert_eq!((change.newly_limited, change.no_longer_limited), (0, 0));
+    assert_eq!((change.limited_by_both, change.newly_denied_calls), (2, 0));
+}
+
 #[test]
 fn a_field_that_is_nowhere_is_an_error() {
     let trace: Vec<_> = (0..1_001).map(|at| (at, vec![String::new()])).collect();

@@ -126,6 +126,8 @@ fn policy(name: &str, spared: u64) -> PolicyFindings {
         name: name.to_owned(),
         unlimited: 20_311,
         totals,
+        identifiers: 52_811,
+        affected: 312,
         slice_ms: SLICE_MS,
         over_time,
         limits: vec![
