@@ -94,7 +94,7 @@ pub struct By {
 pub enum Cost {
     /// Always the same.
     Fixed(u64),
-    /// What this field says; a call without a number there costs 1.
+    /// What this field says; a call without a whole number there costs 1, with a warning.
     Field(String),
 }
 
@@ -134,11 +134,11 @@ impl Policy {
     /// fields whose names together are too long for the name of a limit.
     pub fn one(by: By, limit: u64, window_ms: u64) -> Result<Self, PolicyError> {
         let name = format!("per-{}", by.fields.join("-"));
-        check_window(window_ms)
-            .and_then(|_| check_number(limit, LIMIT_MAX))
-            .and_then(|_| check_by(&by.fields))
-            .and_then(|()| check_name(&name))
-            .map_err(PolicyError::plain)?;
+        let wrong = |what: &str, why: String| PolicyError::plain(format!("{what}: {why}"));
+        check_window(window_ms).map_err(PolicyError::plain)?;
+        check_number(limit, LIMIT_MAX).map_err(|why| wrong("limit", why))?;
+        let by_fits = check_by(&by.fields).and_then(|()| check_name(&name));
+        by_fits.map_err(|why| wrong("by", why))?;
         let limit = Limit {
             name,
             by,

@@ -121,6 +121,14 @@ impl Rules {
         self.rules.get(limit).map_or(0, |rule| rule.missing)
     }
 
+    /// Fields of `when` that no request had and whose expression matches all the same.
+    pub(crate) fn always_empty(&self, limit: usize) -> impl Iterator<Item = usize> {
+        let when = self.rules.get(limit).into_iter().flat_map(|rule| rule.when.iter().enumerate());
+        when.filter_map(|(at, (field, regex))| {
+            (self.unseen.contains(field) && regex.is_match("")).then_some(at)
+        })
+    }
+
     /// A field without which a limit says nothing, and that no request had.
     pub(crate) fn never_found<'a>(&self, policy: &'a Policy) -> Option<Unseen<'a>> {
         let limits = policy.limits.iter().zip(&self.rules).enumerate();

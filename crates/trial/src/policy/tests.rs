@@ -101,9 +101,9 @@ fn one_limit_is_checked_as_in_a_file() {
     };
     let long = "x".repeat(600);
     for (by, limit, window_ms, expected) in [
-        (by(&["ip"]), LIMIT_MAX + 1, 60_000, "expected a whole number from 0 to"),
+        (by(&["ip"]), LIMIT_MAX + 1, 60_000, "limit: expected a whole number from 0 to"),
         (by(&["ip"]), 1, 999, "a window has at least 1s"),
-        (by(&["ip", ""]), 1, 60_000, "expected the names of 1 to 8 fields"),
+        (by(&["ip", ""]), 1, 60_000, "by: expected the names of 1 to 8 fields"),
         (by(&[]), 1, 60_000, "expected the names of 1 to 8 fields"),
         (by(&["a"; 9]), 1, 60_000, "expected the names of 1 to 8 fields"),
         (by(&[&long]), 1, 60_000, "a name has 1 to 512 characters"),

@@ -255,6 +255,8 @@ fn a_field_that_is_nowhere_is_an_error() {
     let policy = Policy::parse("p", &format!("{by_ip}when = {{ user = '^$' }}")).unwrap();
     let found = tried(vec![(policy, one())], None, &trace).unwrap();
     assert_eq!(found.policies[0].totals.denied, 2, "those without the field are meant");
+    let [warning] = found.warnings.as_slice() else { panic!("{found:?}") };
+    assert!(warning.contains("looks at `user` in `when`, and no request has it"), "{warning}");
 }
 
 #[test]

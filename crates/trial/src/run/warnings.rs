@@ -7,10 +7,17 @@ const MISSING_PERCENT: u64 = 99;
 
 /// What is odd about how the limits of a policy met the trace.
 pub(super) fn warnings(policy: &Policy, rules: &Rules) -> Vec<String> {
-    let limits = policy.limits.iter().zip(rules.seen());
-    limits
-        .flat_map(|(limit, seen)| whom(limit, seen).into_iter().chain(price(limit, seen)))
-        .collect()
+    let mut all = Vec::new();
+    for (at, (limit, seen)) in policy.limits.iter().zip(rules.seen()).enumerate() {
+        all.extend(whom(limit, seen));
+        all.extend(price(limit, seen));
+        let empty = rules.always_empty(at).filter_map(|at| limit.when.get(at));
+        all.extend(empty.map(|(field, _)| {
+            let name = &limit.name;
+            format!("the limit `{name}` looks at `{field}` in `when`, and no request has it")
+        }));
+    }
+    all
 }
 
 /// If a limit is for hardly anybody.
