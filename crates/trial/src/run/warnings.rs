@@ -34,7 +34,7 @@ fn whom(limit: &Limit, seen: Seen) -> Option<String> {
              says little"
         ));
     }
-    let none = format!("the limit `{name}` applies to nobody: no request matches its `capture`");
+    let none = format!("the limit `{name}` applies to nobody: its `capture` finds nothing");
     (applied == 0).then_some(none)
 }
 
