@@ -346,8 +346,8 @@ impl Feed {
     }
 
     /// Gives up rows that an import asked for in vain when they had been missing for too long, and
-    /// says how many. No row is looked at for longer either: the feed may be quiet. Not by the clock alone: who was cut off has not asked since, and they may
-    /// have become visible long ago.
+    /// says how many. Not by the clock alone: who was cut off has not asked since, and they may
+    /// have become visible long ago. No row is looked at for longer either: a feed may be quiet.
     pub(super) fn give_up(&mut self, import: &Import, sent_ms: u64, gap_ms: u64) -> u64 {
         // Most of what is missing in a feed that is read from its beginning was deleted.
         while self.gaps.len() > GAPS_WATCHED {
