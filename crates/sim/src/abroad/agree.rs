@@ -58,7 +58,7 @@ impl World {
         // What it costs is published again in its time, whether others have done so or not.
         let least_ms = least_ms + self.resend_ms();
         let mut calm = false;
-        while self.report.broken.is_none() {
+        while self.is_judged() {
             self.run_until(self.now_us + 200_000);
             let took_ms = (self.now_us - since_us) / 1_000;
             let unsettled = self.unsettled(took_ms >= most_ms / 2);
