@@ -44,7 +44,7 @@ pub struct Verdict {
     /// Whether all of it was admitted.
     pub admitted: bool,
     /// The checks without room, a bit for each by their order. Zero if all of it was admitted.
-    pub full: u64,
+    pub full: u128,
     /// How long the caller waited for a store.
     pub waited_us: u64,
     /// Decided without the region, which did not answer in time.
@@ -61,6 +61,7 @@ impl Verdict {
 
 /// What stores had to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct StoreWork {
     /// Calls to the stores of the regions.
     pub region_calls: u64,

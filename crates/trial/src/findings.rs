@@ -12,6 +12,8 @@ pub struct Findings {
     pub version: u32,
     /// What was read.
     pub trace: TraceFacts,
+    /// What should be known before the numbers are believed, in sentences.
+    pub warnings: Vec<String>,
     /// Where it was decided.
     pub topology: TopologyFacts,
     /// The policies that were tried, at most two: the current one first, then the candidate.

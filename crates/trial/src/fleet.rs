@@ -9,6 +9,7 @@ use tidegate_limiter::Part;
 use tidegate_sim::{FleetCheck, Settled};
 
 use crate::call::{Call, Check, Decide, StoreWork, Verdict};
+use crate::policy::LIMITS_MAX;
 use crate::topology::{Entry, Topology};
 
 /// Decides with the fleet of a topology.
@@ -76,7 +77,10 @@ impl Decide for Fleet {
             }
         };
         if taken.is_err() {
-            verdicts.push(Verdict::refused(call));
+            // No server takes it: whoever sends it is told so, and nothing is spent.
+            let full = call.checks.iter().take(LIMITS_MAX).fold(0, |full, _| full << 1 | 1);
+            let (call, admitted, waited_us, degraded) = (call.number, false, 0, false);
+            verdicts.push(Verdict { call, admitted, full, waited_us, degraded });
         }
         self.collect(verdicts);
     }

@@ -45,7 +45,7 @@ impl Model {
             let left_ms = check.window_ms - at_ms % check.window_ms;
             let two = self.of(check, at_ms);
             let used = two.current + two.previous * left_ms / check.window_ms;
-            full |= u64::from(used + check.cost > check.allowed) << at;
+            full |= u128::from(used + check.cost > check.allowed) << at;
         }
         if full == 0 {
             checks.iter().for_each(|check| self.of(check, at_ms).current += check.cost);

@@ -24,7 +24,7 @@
 //! assert!(why.contains("p.toml:4:1: there is no key `limt`: did you mean `limit`?"), "{why}");
 //! assert!(why.contains("p.toml:5:10: expected a number with a unit"), "{why}");
 //!
-//! assert_eq!(Policy::one(By::field("ip"), 100, 60_000)?.limits[0].name, "per-ip");
+//! assert_eq!(Policy::one(By::field("ip"), 100, 60_000)?.name, "per-ip");
 //! # Ok::<(), tidegate_trial::PolicyError>(())
 //! ```
 
@@ -36,18 +36,15 @@ mod rules;
 mod tests;
 
 use regex::Regex;
-use tidegate_limiter::{BATCH_MAX, LIMIT_MAX, PART_CHARS_MAX, WINDOW_MS_MAX, WINDOW_MS_MIN};
+use tidegate_limiter::{BATCH_MAX, WINDOW_MS_MAX, WINDOW_MS_MIN};
 
 pub use mistake::PolicyError;
-pub(crate) use mistake::{Mistake, nearest, visible};
-pub use pattern::{GLOBS_MAX, Override, Overrides, PIECES_MAX};
-pub(crate) use rules::{Rules, Seen, Unseen};
+pub(crate) use mistake::{Mistake, nearest};
+pub use pattern::{Override, Overrides};
+pub(crate) use rules::{Rules, Seen};
 
-/// Most limits of a policy: each has a bit in a [verdict](crate::Verdict).
-pub const LIMITS_MAX: usize = 64;
-
-/// Most fields that an identifier is made of.
-const BY_MAX: usize = 8;
+/// Most limits of a policy: all of them are one batch.
+pub const LIMITS_MAX: usize = BATCH_MAX;
 
 const _: () = assert!(LIMITS_MAX <= 128, "each has a bit in a verdict");
 
@@ -127,7 +124,7 @@ impl By {
 }
 
 impl Policy {
-    /// A policy of one limit. `Policy` has an example.
+    /// A policy of one limit, with its name. `Policy` has an example.
     ///
     /// # Errors
     /// If a file could not say it either: a window or a limit that there is not, no field, or
@@ -140,7 +137,7 @@ impl Policy {
         let by_fits = check_by(&by.fields).and_then(|()| check_name(&name));
         by_fits.map_err(|why| wrong("by", why))?;
         let limit = Limit {
-            name,
+            name: name.clone(),
             by,
             limit,
             window_ms,
@@ -148,10 +145,10 @@ impl Policy {
             when: Vec::new(),
             overrides: Overrides::default(),
         };
-        Ok(Self { name: "policy".to_owned(), limits: vec![limit] })
+        Ok(Self { name, limits: vec![limit] })
     }
 
-    /// Reads a file. `path` is for errors.
+    /// Reads a file. `path` is for errors, and for a policy that says no name of its own.
     ///
     /// # Errors
     /// All that is wrong with it, with the places.

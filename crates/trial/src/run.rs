@@ -14,6 +14,7 @@ mod tally;
 pub(crate) mod tests;
 mod trial;
 mod waits;
+mod warnings;
 
 use std::collections::VecDeque;
 
@@ -26,6 +27,7 @@ use slices::Slices;
 use tally::{Tally, Waiting};
 pub use trial::{Plan, Trial};
 use waits::WaitCounts;
+use warnings::warnings;
 
 use crate::call::{Call, Check, Decide, Verdict};
 use crate::compare::distinct;

@@ -30,8 +30,11 @@ impl<'a> Shown<'a> {
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Findings { trace, topology, policies, comparison, suggestions, .. } = self.0;
+        let Findings { trace, warnings, topology, policies, comparison, suggestions, .. } = self.0;
         show_trace(trace, f)?;
+        for warning in warnings {
+            writeln!(f, "mind        {}", visible(warning))?;
+        }
         write!(f, "decided by  {}", topology.summary)?;
         for fact in &topology.facts {
             write!(f, "\n            {}: {}", visible(&fact.name), visible(&fact.value))?;
@@ -243,11 +246,11 @@ fn show_suggestions(all: &[Suggestion], f: &mut fmt::Formatter<'_>) -> fmt::Resu
     let share = format!("{}.{:04}", ppm / 10_000, ppm % 10_000);
     let share = share.trim_end_matches('0').trim_end_matches('.');
     write!(f, "\n\nthe lowest limits that would have limited at most {share} % of identifiers")?;
-    let head = ["by", "window", "limit", "affected", "identifiers"];
+    let head = ["name", "by", "window", "limit", "affected", "identifiers"];
     let row = |it: &Suggestion| {
         let by = it.by.strip_prefix("by ").unwrap_or(&it.by);
         let (affected, identifiers) = (many(it.affected), many(it.identifiers));
-        [cut(by), exactly(it.window_ms), many(it.limit), affected, identifiers]
+        [cut(&it.name), cut(by), exactly(it.window_ms), many(it.limit), affected, identifiers]
     };
     show_table(&head.map(str::to_owned), &all.iter().map(row).collect::<Vec<_>>(), f)
 }

@@ -165,3 +165,60 @@ fn what_is_wrong_is_said_with_what_to_do() {
         assert!(err.starts_with("error: ") && err.contains(expected), "{line}: {err}");
     }
 }
+
+#[test]
+fn a_fleet_decides_instead_of_one_process() {
+    let topology = "regions = 2\nnodes = 2\nstore_latency = '1ms..2ms'\n[[fault]]\n\
+                    kind = 'store-away'\nregion = 0\nfrom = '20s'\nfor = '20s'\n";
+    let files = [("log", access_log()), ("fleet.toml", topology.to_owned())];
+    let home = Home::new(&files.each_ref().map(|(name, text)| (*name, text.as_str())));
+    let line = "log --limit 100 --window 5m --by ip --topology fleet.toml";
+    let found = home.json(line, b"");
+    assert_eq!(
+        (found["topology"]["regions"].as_u64(), found["topology"]["nodes"].as_u64()),
+        (Some(2), Some(4))
+    );
+    let policy = &found["policies"][0];
+    assert!(policy["stores"]["regionCalls"].as_u64().unwrap() > 0, "{policy}");
+    assert!(policy["totals"]["degraded"].as_u64().unwrap() > 0, "the store was away: {policy}");
+    let Ended { code, out, err } = home.run(line, b"");
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    for expected in ["stores of the regions: ", "global store: ", "waited for a store: "] {
+        assert!(out.contains(expected), "{expected}\n{out}");
+    }
+    fs::write(home.0.join("fleet.toml"), "regons = 2\n").unwrap();
+    let Ended { code, err, .. } = home.run(line, b"");
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("fleet.toml:1:1") && err.contains("did you mean `regions`?"), "{err}");
+}
+
+#[test]
+fn traffic_is_made_up_and_its_log_is_the_same_traffic() {
+    let home = Home::new(&[]);
+    let made = "--generate burst --requests 2000 --identifiers 50 --seed 7";
+    for (to, lines, said) in [
+        ("made.jsonl", 0, "2000 lines are in made.jsonl\n"),
+        ("made.log", 0, "2000 lines are in made.log\n"),
+        ("-", 2_000, ""),
+    ] {
+        let Ended { code, out, err } = home.run(&format!("{made} --write-log {to}"), b"");
+        assert_eq!((code, err.as_str()), (Some(0), said), "{to}");
+        assert_eq!(out.lines().count(), lines, "{to}");
+    }
+    let limit = "--limit 20 --window 10s --by ip";
+    let of = |found: &Value| {
+        let policy = &found["policies"][0];
+        (
+            found["trace"]["requests"].clone(),
+            policy["totals"].clone(),
+            policy["mostAffected"].clone(),
+        )
+    };
+    let direct = of(&home.json(&format!("{made} {limit}"), b""));
+    assert_eq!(direct.0, 2_000);
+    assert!(direct.1["denied"].as_u64().unwrap() > 0, "{direct:?}");
+    assert_eq!(of(&home.json(&format!("made.jsonl {limit}"), b"")), direct);
+    let combined = home.json(&format!("made.log {limit}"), b"");
+    assert_eq!(combined["trace"]["requests"], 2_000);
+    assert_eq!(combined["trace"]["format"], "combined");
+}

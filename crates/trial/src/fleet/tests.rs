@@ -96,6 +96,6 @@ fn a_batch_says_which_of_its_checks_are_full() {
         fleet.offer(&Call { number, at_unix_ms, origin, checks: &checks }, &mut verdicts);
     }
     fleet.finish(&mut verdicts);
-    let said: Vec<(bool, u64)> = verdicts.iter().map(|it| (it.admitted, it.full)).collect();
+    let said: Vec<(bool, u128)> = verdicts.iter().map(|it| (it.admitted, it.full)).collect();
     assert_eq!(said, [(true, 0), (false, 2), (false, 2)]);
 }

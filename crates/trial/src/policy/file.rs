@@ -46,6 +46,12 @@ pub(super) fn read(path: &str, text: &str) -> Result<Policy, PolicyError> {
     }
 }
 
+/// What a file is called, without its directory and its ending.
+fn stem(path: &str) -> String {
+    let stem = std::path::Path::new(path).file_stem();
+    stem.map_or_else(|| path.to_owned(), |stem| stem.to_string_lossy().into_owned())
+}
+
 impl Reader<'_> {
     fn wrong(&mut self, bytes: Range<usize>, said: impl Into<String>) {
         self.mistakes.push(Mistake::new(self.path, self.text, &bytes, said.into()));
@@ -68,7 +74,7 @@ impl Reader<'_> {
         self.keys(table, POLICY_KEYS);
         let name = match table.get("name") {
             Some(value) => self.string(value)?,
-            None => "policy".to_owned(),
+            None => stem(self.path),
         };
         let Some(value) = table.get("limit") else {
             self.wrong(0..0, "there is no limit: write [[limit]] and its keys below");
@@ -79,8 +85,10 @@ impl Reader<'_> {
             return None;
         };
         if all.is_empty() || all.len() > LIMITS_MAX {
-            let many = format!("expected 1 to {LIMITS_MAX} limits: they are decided as one batch");
-            self.wrong(value.span(), many);
+            let many = all.len();
+            let said =
+                format!("expected 1 to {LIMITS_MAX} limits, as a batch has; there are {many}");
+            self.wrong(value.span(), said);
         }
         let mut limits: Vec<Limit> = Vec::new();
         for one in all.iter() {

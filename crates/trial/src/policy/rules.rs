@@ -55,14 +55,18 @@ struct Rule {
     capture: Option<(Regex, CaptureLocations)>,
     cost: Result<u64, usize>,
     when: Vec<(usize, Regex)>,
+    seen: Seen,
+}
+
+/// How a limit met the requests of a trace.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Seen {
     /// Requests that the limit is for.
-    concerned: u64,
+    pub(crate) concerned: u64,
     /// Of them, those without the field that says who it is.
     pub(crate) missing: u64,
     /// Of them, those that it limits.
     pub(crate) applied: u64,
-    /// Of those, the ones without a whole number in the field that says what they cost.
-    pub(crate) unpriced: u64,
 }
 
 impl Rules {
@@ -86,15 +90,14 @@ impl Rules {
             if !rule.concerns(record) {
                 continue;
             }
-            rule.concerned = rule.concerned.saturating_add(1);
+            rule.seen.concerned = rule.seen.concerned.saturating_add(1);
             match rule.name(record, &mut self.joined) {
                 Ok(Some(name)) => {
                     rule.seen.applied = rule.seen.applied.saturating_add(1);
-                    let cost = rule.cost(record);
-                    self.found.push(Found { limit, cost, name });
+                    self.found.push(Found { limit, cost: rule.cost(record), name });
                 }
                 Ok(None) => {}
-                Err(Missing) => rule.missing = rule.missing.saturating_add(1),
+                Err(Missing) => rule.seen.missing = rule.seen.missing.saturating_add(1),
             }
         }
     }
@@ -118,27 +121,18 @@ impl Rules {
 
     /// Requests without the field that a limit needs.
     pub(crate) fn missing(&self, limit: usize) -> u64 {
-        self.rules.get(limit).map_or(0, |rule| rule.missing)
+        self.rules.get(limit).map_or(0, |rule| rule.seen.missing)
     }
 
-    /// Fields of `when` that no request had and whose expression matches all the same.
-    pub(crate) fn always_empty(&self, limit: usize) -> impl Iterator<Item = usize> {
-        let when = self.rules.get(limit).into_iter().flat_map(|rule| rule.when.iter().enumerate());
-        when.filter_map(|(at, (field, regex))| {
-            (self.unseen.contains(field) && regex.is_match("")).then_some(at)
-        })
+    /// How each limit met the trace, in their order.
+    pub(crate) fn seen(&self) -> impl Iterator<Item = Seen> {
+        self.rules.iter().map(|rule| rule.seen)
     }
 
-    /// A field without which a limit says nothing, and that no request had.
-    pub(crate) fn never_found<'a>(&self, policy: &'a Policy) -> Option<Unseen<'a>> {
-        let limits = policy.limits.iter().zip(&self.rules).enumerate();
-        let mut all = limits.flat_map(|(at, (limit, rule))| {
-            rule.needs(limit).map(move |(key, number, field)| (at, key, number, field))
-        });
-        let nowhere = |number: usize| self.unseen.contains(&number);
-        all.find_map(|(limit, key, number, field)| {
-            nowhere(number).then_some(Unseen { limit, key, field })
-        })
+    /// The first limit of which no request had the field that it needs.
+    pub(crate) fn never_found(&self) -> Option<usize> {
+        let nowhere = |seen: Seen| seen.concerned > 0 && seen.missing == seen.concerned;
+        self.seen().position(nowhere)
     }
 }
 
@@ -155,7 +149,7 @@ impl Rule {
             Cost::Field(field) => Err(fields.want(field)),
         };
         let when = limit.when.iter().map(|(field, regex)| (fields.want(field), regex.clone()));
-        Self { by, capture, cost, when: when.collect(), concerned: 0, missing: 0 }
+        Self { by, capture, cost, when: when.collect(), seen: Seen::default() }
     }
 
     /// All that it looks at.

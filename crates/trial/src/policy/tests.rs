@@ -48,7 +48,7 @@ fn each_mistake_has_its_words() {
     for (text, expected) in [
         ("", "there is no limit"),
         ("limit = 5", "write [[limit]]"),
-        ("limit = []", "1 to 64 limits"),
+        ("limit = []", "1 to 100 limits, as a batch has; there are 0"),
         ("[[limit]]\n", "`window` is missing"),
         ("[[limit]", "not TOML"),
         (&format!("{LIMIT}{LIMIT}"), "two limits `a`"),

@@ -5,7 +5,7 @@ use super::words::{count, counted, length, share, span};
 use crate::findings::{Changed, Comparison, Findings, PolicyFindings};
 
 /// How identifiers are counted.
-const ONCE: &str = "An identifier counts once, however many limits on the same fields it met.";
+const ONCE_FOR_EACH: &str = "An identifier counts once for each limit that saw it.";
 
 /// The answer in one sentence.
 pub(super) fn sentence(findings: &Findings) -> String {
@@ -55,12 +55,7 @@ fn alone(policy: &PolicyFindings) -> String {
 
 /// How the sentence calls the policy.
 fn name(policy: &PolicyFindings) -> String {
-    // What a limit on the command line is called.
-    if matches!(policy.name.as_str(), "" | "policy") {
-        "This policy".to_owned()
-    } else {
-        policy.name.clone()
-    }
+    if policy.name.is_empty() { "This policy".to_owned() } else { policy.name.clone() }
 }
 
 /// Calls that a limit applied to.
@@ -93,7 +88,11 @@ pub(super) fn headline(html: &mut Html, findings: &Findings) {
     if !findings.topology.summary.is_empty() {
         html.raw(" ").text(&findings.topology.summary);
     }
-    html.raw("</p>\n<nav aria-label=\"On this page\">");
+    html.raw("</p>\n");
+    for warning in &findings.warnings {
+        html.raw("<p role=\"note\"><strong>Mind:</strong> ").text(warning).raw(".</p>\n");
+    }
+    html.raw("<nav aria-label=\"On this page\">");
     let parts = [
         (!findings.policies.is_empty(), "<a href=\"#time\">Over time</a> "),
         (!findings.policies.is_empty(), "<a href=\"#limits\">Limits</a> "),
@@ -118,7 +117,7 @@ pub(super) fn section(html: &mut Html, findings: &Findings) {
         ([current, candidate, ..], Some(comparison)) => {
             html.raw("<h2 id=\"answer-head\">What ").text(&candidate.name).raw(" changes</h2>\n");
             changes(html, comparison);
-            say_once(html, &[current, candidate]);
+            once_for_each(html, &[current, candidate]);
             side_by_side(html, &[current, candidate]);
             changed(
                 html,
@@ -157,7 +156,7 @@ fn figures(html: &mut Html, policy: &PolicyFindings) {
     html.raw("</dl>\n");
     let mut notes = Vec::new();
     if policy.limits.len() > 1 {
-        notes.push(ONCE.to_owned());
+        notes.push(ONCE_FOR_EACH.to_owned());
     }
     if policy.unlimited > 0 {
         let calls = counted(policy.unlimited, "request", "requests");
@@ -169,9 +168,9 @@ fn figures(html: &mut Html, policy: &PolicyFindings) {
 }
 
 /// Says how identifiers are counted, if that could be asked.
-fn say_once(html: &mut Html, policies: &[&PolicyFindings]) {
+fn once_for_each(html: &mut Html, policies: &[&PolicyFindings]) {
     if policies.iter().any(|policy| policy.limits.len() > 1) {
-        html.element("p", ONCE);
+        html.element("p", ONCE_FOR_EACH);
     }
 }
 

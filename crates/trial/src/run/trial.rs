@@ -1,10 +1,10 @@
 //! All of a trial: policies side by side, and suggestions.
 
-use super::{Run, hash_of};
+use super::{Run, hash_of, warnings};
 use crate::call::Decide;
 use crate::compare::{Pairing, compare};
 use crate::findings::{Findings, TopologyFacts};
-use crate::policy::{Policy, Rules, Unseen, visible};
+use crate::policy::{Limit, Policy, Rules};
 use crate::suggest::{SuggestOptions, Suggester};
 use crate::trace::{Fields, Record, Source, TraceError};
 
@@ -134,13 +134,12 @@ impl Trial {
         runs.chain(self.suggester.iter().map(|it| (&it.rules, it.policy())))
     }
 
-    /// Fails if no request of the trace had a field that a limit needs. Only the end of the trace
-    /// says so: the first who logs in may come late.
+    /// Fails if a limit found its field nowhere.
     fn check_fields(&self, source: &dyn Source) -> Result<(), TraceError> {
         for (rules, policy) in self.rules() {
-            if let Some(unseen) = rules.never_found(policy) {
-                let limit = policy.limits.get(unseen.limit);
-                return Err(never_found(unseen, limit.map_or("", |it| &it.name), source));
+            let limit = rules.never_found().and_then(|at| policy.limits.get(at));
+            if let Some(limit) = limit {
+                return Err(never_found(limit, source));
             }
         }
         Ok(())
@@ -152,9 +151,17 @@ impl Trial {
             [current, candidate] => Some(compare(current, candidate, &self.pairing, self.top)),
             _ => None,
         };
+        let mut said: Vec<String> = Vec::new();
+        for warning in self.rules().flat_map(|(rules, policy)| warnings(policy, rules)) {
+            // Two policies may have the limit, and suggestions are for one of them.
+            if !said.contains(&warning) {
+                said.push(warning);
+            }
+        }
         Findings {
             version: VERSION,
             trace: source.facts(),
+            warnings: said,
             topology: self.topology,
             policies,
             comparison,

@@ -135,7 +135,7 @@ impl Served {
 
     /// Time passes, and a call comes. Whether it was admitted, and a bit for each item without
     /// room.
-    async fn verdict(&mut self, policy: &Policy, tried: &Tried) -> (bool, u64) {
+    async fn verdict(&mut self, policy: &Policy, tried: &Tried) -> (bool, u128) {
         let passed = Duration::from_millis(tried.at_unix_ms - self.now_ms);
         self.world.clock.advance(passed);
         self.now_ms = tried.at_unix_ms;
@@ -143,12 +143,13 @@ impl Served {
         if let [one] = bodies.as_slice() {
             let data = self.post(LIMIT_PATH, one).await;
             let admitted = data["success"].as_bool().unwrap();
-            return (admitted, u64::from(!admitted));
+            return (admitted, u128::from(!admitted));
         }
         let data = self.post(MULTI_LIMIT_PATH, &Value::from(bodies)).await;
         let items = data["limits"].as_array().unwrap().iter().enumerate();
-        let full = items
-            .fold(0, |full, (at, item)| full | u64::from(!item["passed"].as_bool().unwrap()) << at);
+        let full = items.fold(0, |full, (at, item)| {
+            full | u128::from(!item["passed"].as_bool().unwrap()) << at
+        });
         (data["passed"].as_bool().unwrap(), full)
     }
 

@@ -61,6 +61,7 @@ fn found() -> Findings {
         ..Comparison::default()
     };
     let suggestion = Suggestion {
+        name: "per-ip".into(),
         by: "by ip".into(),
         window_ms: 10_000,
         limit: 42,
@@ -82,6 +83,7 @@ fn found() -> Findings {
             facts: vec![Facts { name: "latency".into(), value: "9 ms".into() }],
             ..TopologyFacts::default()
         },
+        warnings: vec!["it says little".into()],
         policies: vec![current, policy],
         comparison: Some(comparison),
         suggestions: vec![suggestion],
@@ -94,7 +96,7 @@ fn everything_that_was_found_is_said() {
     let text = Shown::new(&found()).to_string();
     for expected in [
         "trace       a.log, json: 0 requests",
-        "decided by  one process\n            latency: 9 ms",
+        "mind        it says little\ndecided by  one process\n            latency: 9 ms",
         "denied                       10   10.0 %  ████",
         "falsely denied                2",
         "no limit applies",
@@ -106,7 +108,7 @@ fn everything_that_was_found_is_said() {
         "12,345",
         "candidate against current: 312 identifiers newly limited",
         "at most 0.1 % of identifiers",
-        "ip     10s     42",
+        "per-ip  ip     10s     42",
         "7  not JSON\n             {",
     ] {
         assert!(text.contains(expected), "{expected}\nis not in\n{text}");
