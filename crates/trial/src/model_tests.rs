@@ -39,7 +39,7 @@ impl Model {
     }
 
     /// The checks without room, a bit for each; if there are none, all is spent.
-    fn decide(&mut self, checks: &[Check<'_>], at_ms: u64) -> u64 {
+    fn decide(&mut self, checks: &[Check<'_>], at_ms: u64) -> u128 {
         let mut full = 0;
         for (at, check) in checks.iter().enumerate() {
             let left_ms = check.window_ms - at_ms % check.window_ms;
@@ -58,7 +58,7 @@ impl Model {
 struct Both<D> {
     other: D,
     model: Model,
-    expected: HashMap<u64, u64>,
+    expected: HashMap<u64, u128>,
     settled: Rc<Cell<u64>>,
 }
 
