@@ -27,6 +27,7 @@ pub(crate) fn findings() -> Findings {
     Findings {
         version: 1,
         trace: trace(),
+        warnings: vec!["the limit `<b>` needs `user`, and 991 of 1000 lack it".into()],
         topology: topology(),
         policies: vec![current, candidate],
         comparison: Some(comparison()),
