@@ -77,6 +77,11 @@ pub struct StoreWork {
 
 /// Who decides: one process, or a fleet.
 pub trait Decide {
+    /// Whether it asks where a call came from.
+    fn asks_origin(&self) -> bool {
+        false
+    }
+
     /// A call comes. Every verdict that is known by its time is added to `verdicts`, this one's
     /// perhaps later.
     fn offer(&mut self, call: &Call<'_>, verdicts: &mut Vec<Verdict>);

@@ -88,9 +88,9 @@ fn changes(before: &Run, after: &Run) -> Changes {
             found.first.push(Changed {
                 limit: most.name.clone(),
                 identifier: name.to_owned(),
-                requests: standing.requests,
+                requests: standing.requests.into(),
                 denied_before: 0,
-                denied_after: standing.denied,
+                denied_after: standing.denied.into(),
             });
         }
     }

@@ -61,6 +61,10 @@ impl Fleet {
 }
 
 impl Decide for Fleet {
+    fn asks_origin(&self) -> bool {
+        self.topology.entry == Entry::Origin
+    }
+
     fn offer(&mut self, call: &Call<'_>, verdicts: &mut Vec<Verdict>) {
         let (region, topology) = (self.region(call), &self.topology);
         let begin = || tidegate_sim::Fleet::new(topology.options(call.at_unix_ms));

@@ -73,6 +73,10 @@ impl<D: Decide> Both<D> {
 }
 
 impl<D: Decide> Decide for Both<D> {
+    fn asks_origin(&self) -> bool {
+        self.other.asks_origin()
+    }
+
     fn offer(&mut self, call: &Call<'_>, verdicts: &mut Vec<Verdict>) {
         let known = verdicts.len();
         self.other.offer(call, verdicts);

@@ -88,6 +88,11 @@ impl Run {
         }
     }
 
+    /// Whether anybody asks where a call came from.
+    pub(crate) fn asks_origin(&self) -> bool {
+        self.decide.asks_origin()
+    }
+
     /// A request of the trace comes.
     pub(crate) fn offer(&mut self, record: &Record, number: u64, origin: Option<u64>) {
         self.rules.look(record);

@@ -1,8 +1,9 @@
 //! The referee: a log of all admissions of the last window's length, for every identifier.
 //!
-//! Admissions of one millisecond are one entry. Entries of all identifiers lie in one list of nodes
-//! that are used again, 16 bytes each; before the list grows, those that have left their windows are
-//! taken out everywhere, so that it holds little more than what is really in the windows.
+//! Admissions of one millisecond are one entry. The newest entry of an identifier lies with its
+//! other numbers, and for most that is all there is. The others lie in one list of nodes that are
+//! used again, 16 bytes each; before the list grows, those that have left their windows are taken
+//! out everywhere, so that it holds little more than what is really in the windows.
 
 /// No node.
 const NONE: u32 = u32::MAX;
@@ -13,20 +14,24 @@ const NODES_MIN: usize = 1_024;
 struct Node {
     at_ms: u64,
     cost: u32,
+    /// The next newer one of the identifier; after the newest comes the oldest.
     next: u32,
 }
 
-/// The entries of one identifier: where they begin and end, and what they cost together.
+/// The entries of one identifier, and what they cost together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
-    head: u32,
-    tail: u32,
     pub(crate) sum: u64,
+    /// The newest entry; none if it costs nothing.
+    newest_ms: u64,
+    newest_cost: u32,
+    /// The newest of the others.
+    tail: u32,
 }
 
 impl Default for Span {
     fn default() -> Self {
-        Self { head: NONE, tail: NONE, sum: 0 }
+        Self { sum: 0, newest_ms: 0, newest_cost: 0, tail: NONE }
     }
 }
 
@@ -47,19 +52,30 @@ impl Log {
     /// Takes out what has left the window.
     #[inline]
     pub(crate) fn expire(&mut self, span: &mut Span, window_ms: u64, now_ms: u64) {
-        while let Some(node) = self.nodes.get(span.head as usize).copied() {
+        if span.tail != NONE {
+            self.expire_nodes(span, window_ms, now_ms);
+        }
+        if span.newest_ms.saturating_add(window_ms) <= now_ms {
+            span.sum = span.sum.saturating_sub(span.newest_cost.into());
+            span.newest_cost = 0;
+        }
+    }
+
+    fn expire_nodes(&mut self, span: &mut Span, window_ms: u64, now_ms: u64) {
+        while let Some(at) = self.nodes.get(span.tail as usize).map(|tail| tail.next)
+            && let Some(node) = self.nodes.get_mut(at as usize)
+        {
             if node.at_ms.saturating_add(window_ms) > now_ms {
                 return;
             }
             span.sum = span.sum.saturating_sub(node.cost.into());
-            let at = std::mem::replace(&mut span.head, node.next);
-            if span.head == NONE {
+            let next = std::mem::replace(&mut node.next, self.free);
+            (self.free, self.free_count) = (at, self.free_count.saturating_add(1));
+            if at == span.tail {
                 span.tail = NONE;
+            } else if let Some(tail) = self.nodes.get_mut(span.tail as usize) {
+                tail.next = next;
             }
-            if let Some(node) = self.nodes.get_mut(at as usize) {
-                node.next = std::mem::replace(&mut self.free, at);
-            }
-            self.free_count = self.free_count.saturating_add(1);
         }
     }
 
@@ -68,24 +84,24 @@ impl Log {
     pub(crate) fn push(&mut self, span: &mut Span, now_ms: u64, cost: u64) {
         span.sum = span.sum.saturating_add(cost);
         let mut left = cost;
-        // A cost is at most 2^40: 256 nodes.
+        // A cost is at most 2^40: 256 entries.
         while left > 0 {
-            let mut part = u32::try_from(left).unwrap_or(u32::MAX);
-            if let Some(tail) = self.nodes.get_mut(span.tail as usize)
-                && tail.at_ms == now_ms
-                && tail.cost < u32::MAX
-            {
-                part = part.min(u32::MAX - tail.cost);
-                tail.cost = tail.cost.saturating_add(part);
-            } else {
-                self.append(span, now_ms, part);
+            let full = span.newest_cost == u32::MAX;
+            if span.newest_cost > 0 && (full || span.newest_ms != now_ms) {
+                self.append(span);
             }
+            let room = u32::MAX - span.newest_cost;
+            let part = u32::try_from(left).unwrap_or(u32::MAX).min(room);
+            span.newest_ms = now_ms;
+            span.newest_cost = span.newest_cost.saturating_add(part);
             left = left.saturating_sub(part.into());
         }
     }
 
-    fn append(&mut self, span: &mut Span, at_ms: u64, cost: u32) {
-        let node = Node { at_ms, cost, next: NONE };
+    /// Makes the newest entry a node.
+    fn append(&mut self, span: &mut Span) {
+        let cost = std::mem::take(&mut span.newest_cost);
+        let node = Node { at_ms: span.newest_ms, cost, next: NONE };
         let at = if let Some(free) = self.nodes.get_mut(self.free as usize) {
             let at = std::mem::replace(&mut self.free, free.next);
             *free = node;
@@ -95,9 +111,10 @@ impl Log {
             self.nodes.push(node);
             u32::try_from(self.nodes.len().saturating_sub(1)).unwrap_or(NONE)
         };
-        match self.nodes.get_mut(span.tail as usize) {
-            Some(tail) => tail.next = at,
-            None => span.head = at,
+        let tail = self.nodes.get_mut(span.tail as usize);
+        let oldest = tail.map_or(at, |tail| std::mem::replace(&mut tail.next, at));
+        if let Some(node) = self.nodes.get_mut(at as usize) {
+            node.next = oldest;
         }
         span.tail = at;
     }

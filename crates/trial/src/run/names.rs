@@ -5,14 +5,51 @@ use std::hash::{BuildHasher, Hasher};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
+/// Names up to this length are found without a look at the text: addresses, and most others.
+const SHORT: usize = 23;
+/// Stands for the length of a longer one.
+const LONG: u8 = u8::MAX;
+
 /// Identifiers, numbered in the order in which they came.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     text: String,
     /// Where each ends in the text.
     ends: Vec<usize>,
-    /// Half a hash, which saves most looks at the text, and the number.
-    found: HashTable<(u32, u32)>,
+    found: HashTable<Entry>,
+}
+
+/// Half a hash, the number, and the name itself if it is short: half a line of the cache.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    half: u32,
+    number: u32,
+    len: u8,
+    short: [u8; SHORT],
+}
+
+const _: () = assert!(size_of::<Entry>() == 32, "two of them are a line of the cache");
+
+impl Entry {
+    fn new(half: u32, number: u32, name: &str) -> Self {
+        let (mut len, mut short) = (LONG, [0; SHORT]);
+        if let Some(place) = short.get_mut(..name.len()) {
+            place.copy_from_slice(name.as_bytes());
+            len = u8::try_from(name.len()).unwrap_or(LONG);
+        }
+        Self { half, number, len, short }
+    }
+
+    #[inline]
+    fn is(&self, half: u32, name: &str, text: &str, ends: &[usize]) -> bool {
+        if self.half != half {
+            return false;
+        }
+        if self.len == LONG {
+            return get(text, ends, self.number).is_some_and(|it| it == name);
+        }
+        self.short.get(..self.len.into()) == Some(name.as_bytes())
+    }
 }
 
 /// The same in every run. Who writes a trace that collides slows down a program of their own.
@@ -24,27 +61,23 @@ impl Names {
     pub(crate) fn number(&mut self, name: &str) -> (u32, bool) {
         let half = half_of(name);
         let Self { text, ends, found } = self;
-        let is_it = |(other, at): &(u32, u32)| {
-            *other == half && get(text, ends, *at).is_some_and(|it| it == name)
-        };
-        if let Some((_, at)) = found.find(spread(half), is_it) {
-            return (*at, false);
+        if let Some(entry) = found.find(spread(half), |it| it.is(half, name, text, ends)) {
+            return (entry.number, false);
         }
-        let at = u32::try_from(ends.len()).unwrap_or(u32::MAX);
+        let number = u32::try_from(ends.len()).unwrap_or(u32::MAX);
         text.push_str(name);
         ends.push(text.len());
-        found.insert_unique(spread(half), (half, at), |(half, _)| spread(*half));
-        (at, true)
+        let entry = Entry::new(half, number, name);
+        found.insert_unique(spread(half), entry, |it| spread(it.half));
+        (number, true)
     }
 
     /// The number of a name that came.
     pub(crate) fn find(&self, name: &str) -> Option<u32> {
         let half = half_of(name);
         let Self { text, ends, found } = self;
-        let is_it = |(other, at): &(u32, u32)| {
-            *other == half && get(text, ends, *at).is_some_and(|it| it == name)
-        };
-        found.find(spread(half), is_it).map(|(_, at)| *at)
+        let entry = found.find(spread(half), |it| it.is(half, name, text, ends));
+        entry.map(|entry| entry.number)
     }
 
     /// The name with a number.
@@ -82,13 +115,15 @@ mod tests {
     #[test]
     fn a_name_keeps_its_number() {
         let mut names = Names::default();
-        for at in 0..10_000_u32 {
-            assert_eq!(names.number(&at.to_string()), (at, true));
+        // Of every length: the longest short ones, and the shortest long ones.
+        let name = |at: u32| format!("{at:0width$}", width = (at % 40) as usize);
+        for at in 0..10_000 {
+            assert_eq!(names.number(&name(at)), (at, true));
         }
-        for at in 0..10_000_u32 {
-            assert_eq!(names.number(&at.to_string()), (at, false));
-            assert_eq!((names.get(at), names.find(&at.to_string())), (&*at.to_string(), Some(at)));
+        for at in 0..10_000 {
+            assert_eq!(names.number(&name(at)), (at, false));
+            assert_eq!((names.get(at), names.find(&name(at))), (&*name(at), Some(at)));
         }
-        assert_eq!(names.find("x"), None);
+        assert_eq!((names.find("x"), names.find("")), (None, None));
     }
 }

@@ -7,14 +7,15 @@ use crate::findings::{Affected, Fullness, LimitFindings, Totals};
 use crate::policy::Limit;
 
 /// Numbers of denials at which the next step of the histogram begins.
-const STEPS: [u64; 5] = [1, 2, 10, 100, 1_000];
+const STEPS: [u32; 5] = [1, 2, 10, 100, 1_000];
 
 /// What became of one identifier: as large as a line of the cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Standing {
-    pub(crate) requests: u64,
-    pub(crate) admitted: u64,
-    pub(crate) denied: u64,
+    /// It and the next three count to four billion, and stay there.
+    pub(crate) requests: u32,
+    pub(crate) admitted: u32,
+    pub(crate) denied: u32,
     falsely_denied: u32,
     /// Which numbers are its own: 0 for those of the limit, otherwise an override's.
     terms: u32,
@@ -73,8 +74,15 @@ impl Tally {
             let terms = found.map_or(0, |at| at.saturating_add(1));
             self.standings.push(Standing { terms, ..Standing::default() });
         }
-        let standing = self.standings.get(number as usize);
-        (number, self.terms(standing.map_or(0, |it| it.terms)))
+        // Written here, and not when it is decided: memory then has time to bring the rest.
+        let standing = self.standings.get_mut(number as usize);
+        let at = standing.map_or(0, |standing| {
+            standing.requests = standing.requests.saturating_add(1);
+            standing.terms
+        });
+        // Without overrides nobody waits for it.
+        let terms = if let [own] = self.terms.as_slice() { *own } else { self.terms(at) };
+        (number, terms)
     }
 
     #[inline]
@@ -103,7 +111,6 @@ impl Tally {
         log.expire(&mut standing.span, window_ms, at_ms);
         let sum = standing.span.sum.saturating_add(waiting.cost);
         let fits = allowed > 0 && sum <= allowed;
-        standing.requests = standing.requests.saturating_add(1);
         totals.degraded = totals.degraded.saturating_add(verdict.degraded.into());
         if full {
             if standing.denied == 0 {
@@ -194,9 +201,9 @@ impl Tally {
             limit: limit.name.clone(),
             identifier: self.names.get(identifier).to_owned(),
             allowed,
-            requests: standing.requests,
-            admitted: standing.admitted,
-            denied: standing.denied,
+            requests: standing.requests.into(),
+            admitted: standing.admitted.into(),
+            denied: standing.denied.into(),
             falsely_denied: standing.falsely_denied.into(),
             first_denied_unix_ms: standing.first_denied_ms,
             fullest_permille: permille(standing.fullest, allowed),

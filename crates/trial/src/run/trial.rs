@@ -62,8 +62,8 @@ pub struct Trial {
     suggester: Option<Suggester>,
     topology: TopologyFacts,
     top: usize,
-    /// The field that says where a call came from.
-    origin: usize,
+    /// The field that says where a call came from, if anybody asks.
+    origin: Option<usize>,
 }
 
 impl std::fmt::Debug for Trial {
@@ -81,8 +81,9 @@ impl Trial {
         let suggester = suggest.map(|options| Suggester::new(options, fields));
         let runs = policies.into_iter();
         let runs = runs.map(|(policy, decide)| Run::new(policy, decide, fields, compared));
-        let runs = runs.collect();
-        let origin = fields.want_if_there("ip");
+        let runs: Vec<Run> = runs.collect();
+        let asked = runs.iter().any(Run::asks_origin);
+        let origin = asked.then(|| fields.want_if_there("ip"));
         Self { runs, pairing: Pairing::default(), suggester, topology, top, origin }
     }
 
@@ -99,7 +100,9 @@ impl Trial {
         let mut record = Record::default();
         let mut number = 0_u64;
         while source.next(&mut record)? {
-            let origin = record.origin().or_else(|| record.get(self.origin).map(hash_of));
+            let origin = self
+                .origin
+                .and_then(|field| record.origin().or_else(|| record.get(field).map(hash_of)));
             for run in &mut self.runs {
                 run.offer(&record, number, origin);
             }
