@@ -38,13 +38,34 @@ pub(super) enum Next {
     TooLong,
     /// The compressed input ends in the middle.
     CutOff,
+    /// The compressed input cannot be unpacked from here on.
+    Damaged,
     /// Nothing more.
     End,
 }
 
+/// An input that is being read.
+struct Unpacked {
+    read: Box<dyn BufRead>,
+    is_packed: bool,
+}
+
+impl Unpacked {
+    /// What an error means for the lines: of a compressed input the rest is lost, not all of it.
+    fn lost(&self, why: &io::Error) -> Option<Next> {
+        match why.kind() {
+            io::ErrorKind::UnexpectedEof => Some(Next::CutOff),
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData if self.is_packed => {
+                Some(Next::Damaged)
+            }
+            _ => None,
+        }
+    }
+}
+
 pub(super) struct Lines {
     inputs: VecDeque<Input>,
-    current: Option<Box<dyn BufRead>>,
+    current: Option<Unpacked>,
     /// The name of the current one.
     pub(super) name: String,
     /// The number of the last line in it.
@@ -73,18 +94,17 @@ impl Lines {
                 self.current = Some(unpacked(read)?);
                 continue;
             };
-            let read = read_line(current, line);
-            let next = match read {
+            let next = match read_line(&mut *current.read, line) {
                 Ok(Next::End) => {
                     self.current = None;
                     continue;
                 }
                 Ok(next) => next,
-                Err(why) if why.kind() == io::ErrorKind::UnexpectedEof => {
+                Err(why) => {
+                    let lost = current.lost(&why).ok_or(why)?;
                     self.current = None;
-                    Next::CutOff
+                    lost
                 }
-                Err(why) => return Err(why),
             };
             self.number = self.number.saturating_add(1);
             self.total = self.total.saturating_add(1);
@@ -96,16 +116,17 @@ impl Lines {
     }
 }
 
-fn unpacked(mut read: Box<dyn Read>) -> io::Result<Box<dyn BufRead>> {
+fn unpacked(mut read: Box<dyn Read>) -> io::Result<Unpacked> {
     let mut begin = Vec::new();
     let magic = GZIP_MAGIC.len() as u64;
     (&mut read).take(magic).read_to_end(&mut begin)?;
     let is_packed = begin == GZIP_MAGIC;
     let whole = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(begin).chain(read));
-    Ok(match is_packed {
+    let read: Box<dyn BufRead> = match is_packed {
         true => Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(whole))),
         false => Box::new(whole),
-    })
+    };
+    Ok(Unpacked { read, is_packed })
 }
 
 fn read_line(from: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<Next> {
@@ -194,6 +215,20 @@ mod tests {
         bytes.truncate(bytes.len() - 6);
         let found = all(vec![bytes, b"three\n".to_vec()]);
         assert!(found.iter().any(|(next, _)| *next == Next::CutOff), "{found:?}");
+        assert_eq!(found.last(), Some(&line("three")));
+    }
+
+    #[test]
+    fn of_a_damaged_file_what_was_unpacked_before_counts() {
+        let mut checksum = packed("one\ntwo\n");
+        let at = checksum.len() - 8;
+        checksum[at] ^= 0xff;
+        let found = all(vec![checksum, b"three\n".to_vec()]);
+        let damaged = (Next::Damaged, String::new());
+        assert_eq!(found, [line("one"), line("two"), damaged, line("three")]);
+        let trailing = [packed("one\n"), b"junk that no gzip made".to_vec()].concat();
+        let found = all(vec![trailing, b"three\n".to_vec()]);
+        assert_eq!(found.first(), Some(&line("one")));
         assert_eq!(found.last(), Some(&line("three")));
     }
 }

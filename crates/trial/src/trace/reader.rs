@@ -146,6 +146,11 @@ impl Reader {
                     self.malformed(number, "the compressed file ends in the middle".to_owned());
                     continue;
                 }
+                Next::Damaged => {
+                    let why = "the compressed file is damaged here; the rest of it is not read";
+                    self.malformed(number, why.to_owned());
+                    continue;
+                }
                 Next::Line | Next::End => {}
             }
             if self.text.trim().is_empty() {
