@@ -1,8 +1,12 @@
 //! The access logs of Apache and nginx: common and combined, with or without more after them.
 //!
 //! `203.0.113.7 - ann [10/Oct/2026:13:55:36 +0000] "GET /a?b HTTP/1.1" 200 2326 "referer" "agent"`
+//!
+//! Some put the name of the host first (`vhost_combined`), and behind proxies there may be a list
+//! of addresses, the client's first.
 
 use std::borrow::Cow;
+use std::net::{IpAddr, SocketAddr};
 
 use super::time;
 use super::{Fields, Record};
@@ -35,7 +39,7 @@ impl Common {
         fields: &Fields,
         record: &mut Record,
     ) -> Result<bool, &'static str> {
-        let (client, rest) = line.split_once(' ').ok_or("expected an address first")?;
+        let (client, rest) = client(line).ok_or("expected an address first")?;
         let open = memchr::memchr(b'[', rest.as_bytes()).ok_or("expected a time in brackets")?;
         let (who, rest) = rest.split_at_checked(open).ok_or("expected a time in brackets")?;
         let rest = rest.get(1..).unwrap_or_default();
@@ -84,6 +88,30 @@ impl Common {
         }
         Some(self.last.1)
     }
+}
+
+/// Who asked, and what follows.
+fn client(line: &str) -> Option<(&str, &str)> {
+    let (mut first, mut rest) = line.split_once(' ')?;
+    // A name may be that of the client, too: that of the host has an address after it.
+    if !is_address(first)
+        && let Some((second, after)) = rest.split_once(' ')
+        && is_address(second)
+    {
+        (first, rest) = (second, after);
+    }
+    let Some((client, _)) = first.split_once(',') else { return Some((first, rest)) };
+    let mut last = first;
+    while last.ends_with(',') {
+        (last, rest) = rest.split_once(' ')?;
+    }
+    Some((client, rest))
+}
+
+/// Whether it is an address, maybe with a port, or a list that begins with one.
+fn is_address(text: &str) -> bool {
+    let first = text.split_once(',').map_or(text, |(first, _)| first);
+    first.parse::<IpAddr>().is_ok() || first.parse::<SocketAddr>().is_ok()
 }
 
 /// The next word, and what follows it.
@@ -167,6 +195,29 @@ mod tests {
         assert_eq!((at, combined), (971_211_336_000, true));
         let expected = ["::1", "GET", "/a\"b", "c=d", "200", "ann b", "A A \\", "http://r/", "23"];
         assert_eq!(values, expected.map(|it| Some(it.to_owned())));
+    }
+
+    #[test]
+    fn the_client_is_found_behind_a_host_s_name_and_in_a_list() {
+        for (begin, client, user) in [
+            ("203.0.113.7 - ann", "203.0.113.7", Some("ann")),
+            ("example.com:443 203.0.113.7 - ann", "203.0.113.7", Some("ann")),
+            ("example.com 2001:db8::1 - -", "2001:db8::1", None),
+            ("203.0.113.7, 198.51.100.1, ::1 - ann", "203.0.113.7", Some("ann")),
+            ("203.0.113.7,198.51.100.1 - ann", "203.0.113.7", Some("ann")),
+            ("example.com:80 203.0.113.7, ::1 - ann", "203.0.113.7", Some("ann")),
+            ("client.example.net - ann", "client.example.net", Some("ann")),
+            ("203.0.113.7:5000 - ann", "203.0.113.7:5000", Some("ann")),
+            ("unix: - -", "unix:", None),
+        ] {
+            let line = format!("{begin} [10/Oct/2000:13:55:36 -0700] \"GET / HTTP/1.1\" 200 1");
+            let (_, _, values) = read(&line).unwrap();
+            assert_eq!(
+                (values[0].as_deref(), values[5].as_deref()),
+                (Some(client), user),
+                "{line}"
+            );
+        }
     }
 
     #[test]
