@@ -11,11 +11,15 @@ use crate::findings::TraceFacts;
 
 /// Most requests that are held back to be put in order: some 10 MiB of them.
 const HELD_MAX: usize = 1 << 16;
+/// Most bytes of values that are held back: requests of a usual length do not come near.
+const HELD_BYTES_MAX: usize = 32 << 20;
+/// What a place keeps for the next request: most fit, and all places together stay small.
+const PLACE_BYTES: usize = 512;
 
 /// Reads logs as requests, in the order of time.
 ///
-/// A request is held back until one has come that is later by more than the allowed time; one that
-/// comes after a later one was given out counts as
+/// A request is held back until one has come that is later by more than the allowed time, or until
+/// too much is held; one that comes after a later one was given out counts as
 /// [out of order](crate::TraceFacts::out_of_order) and gets its time.
 ///
 /// ```
@@ -44,6 +48,8 @@ pub struct Logs {
     order: BinaryHeap<Reverse<(u64, u64, usize)>>,
     held: Vec<Record>,
     free: Vec<usize>,
+    /// What the values of those that are held take.
+    held_bytes: usize,
     came: u64,
     /// The latest time that was read.
     latest_ms: u64,
@@ -75,6 +81,7 @@ impl Logs {
             order: BinaryHeap::new(),
             held: Vec::new(),
             free: Vec::new(),
+            held_bytes: 0,
             came: 0,
             latest_ms: 0,
             given_ms: 0,
@@ -86,7 +93,8 @@ impl Logs {
     fn is_due(&self) -> bool {
         let late = |at: u64| at.saturating_add(self.reorder_ms) < self.latest_ms;
         let due = |Reverse((at, ..)): &Reverse<(u64, u64, usize)>| {
-            self.ended || self.order.len() >= HELD_MAX || late(*at)
+            let full = self.order.len() >= HELD_MAX || self.held_bytes >= HELD_BYTES_MAX;
+            self.ended || full || late(*at)
         };
         self.order.peek().is_some_and(due)
     }
@@ -94,11 +102,30 @@ impl Logs {
     fn give(&mut self, record: &mut Record) -> bool {
         let Some(Reverse((_, _, at))) = self.order.pop() else { return false };
         if let Some(held) = self.held.get_mut(at) {
+            self.held_bytes = self.held_bytes.saturating_sub(held.bytes());
             std::mem::swap(held, record);
+            held.forget();
+            held.shrink(PLACE_BYTES);
         }
         self.free.push(at);
         self.clamp(record);
         true
+    }
+
+    /// Holds it back until its turn.
+    fn hold(&mut self, record: &mut Record) {
+        self.latest_ms = self.latest_ms.max(record.at_unix_ms());
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.held.push(Record::default());
+            self.held.len().saturating_sub(1)
+        });
+        self.order.push(Reverse((record.at_unix_ms(), self.came, at)));
+        self.came = self.came.saturating_add(1);
+        if let Some(held) = self.held.get_mut(at) {
+            record.shrink(PLACE_BYTES);
+            self.held_bytes = self.held_bytes.saturating_add(record.bytes());
+            std::mem::swap(held, record);
+        }
     }
 
     /// Times never fall.
@@ -133,19 +160,7 @@ impl Source for Logs {
                 self.ended = true;
                 continue;
             }
-            self.latest_ms = self.latest_ms.max(record.at_unix_ms());
-            let at = match self.free.pop() {
-                Some(at) => at,
-                None => {
-                    self.held.push(Record::default());
-                    self.held.len().saturating_sub(1)
-                }
-            };
-            self.order.push(Reverse((record.at_unix_ms(), self.came, at)));
-            self.came = self.came.saturating_add(1);
-            if let Some(held) = self.held.get_mut(at) {
-                std::mem::swap(held, record);
-            }
+            self.hold(record);
         }
         Ok(self.give(record))
     }
@@ -156,5 +171,33 @@ impl Source for Logs {
 
     fn sample(&self) -> Option<&str> {
         self.reader.sample()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_back_is_bounded_in_bytes() {
+        let long = "x".repeat(1 << 19);
+        let lines = (0..200_u64).map(|at| {
+            // Every second one is short, so that places are used again for others.
+            let path = if at.is_multiple_of(2) { long.as_str() } else { "/" };
+            format!("{{\"time\":{},\"path\":\"{path}\"}}\n", 1_700_000_000_000 + at)
+        });
+        let mut fields = Fields::default();
+        fields.want("path");
+        let read = Box::new(std::io::Cursor::new(lines.collect::<String>().into_bytes()));
+        let options = ReadOptions { reorder_ms: 60_000, ..ReadOptions::default() };
+        let input = Input { name: "log".to_owned(), read };
+        let mut logs = Logs::new(vec![input], &options, fields).unwrap();
+        let (mut record, mut requests) = (Record::default(), 0);
+        while logs.next(&mut record).unwrap() {
+            requests += 1;
+            let bytes: usize = logs.held.iter().map(Record::bytes).sum();
+            assert!(bytes <= HELD_BYTES_MAX + (4 << 20), "{bytes} bytes are held");
+        }
+        assert_eq!((requests, logs.held_bytes, logs.facts().out_of_order), (200, 0, 0));
     }
 }

@@ -114,6 +114,24 @@ impl Record {
         self.text.get(start as usize..end as usize).filter(|value| !value.is_empty())
     }
 
+    /// How much memory its values take.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.text.capacity()
+    }
+
+    /// Forgets its values.
+    pub(crate) fn forget(&mut self) {
+        self.text.clear();
+        self.spans.clear();
+    }
+
+    /// Gives back memory that a longer request needed before.
+    pub(crate) fn shrink(&mut self, keep: usize) {
+        if self.text.capacity() > keep.max(self.text.len().saturating_mul(2)) {
+            self.text.shrink_to(keep);
+        }
+    }
+
     /// When it came. [`Fields`] has an example.
     #[must_use]
     pub const fn at_unix_ms(&self) -> u64 {
