@@ -142,7 +142,7 @@ fn what_is_wrong_is_said_with_what_to_do() {
         ("log", access_log()),
         ("noise", "hello\n".to_owned()),
         ("bad.toml", bad.to_owned()),
-        ("json", "{\"time\":1}\n".to_owned()),
+        ("json", "{\"time\":1700000000}\n".to_owned()),
     ];
     let home = Home::new(&files.each_ref().map(|(name, text)| (*name, text.as_str())));
     for (line, expected) in [
@@ -154,7 +154,7 @@ fn what_is_wrong_is_said_with_what_to_do() {
         ("log --limit 1 --window 1m --by tenant", "no field `tenant`"),
         ("log --limit 1 --window 1ms --by ip", "at least 1s"),
         ("log --suggest --by ip --windows 1ms", "--windows: a window has at least 1s"),
-        ("json --limit 1 --window 1m --by ip", "a line of it is\n  {\"time\":1}"),
+        ("json --limit 1 --window 1m --by ip", "a line of it is\n  {\"time\":1700000000}"),
         ("log --format json --limit 1 --window 1m --by ip", "expected an object in braces"),
         ("log --policy bad.toml", "bad.toml:4:1: there is no key `limt`: did you mean `limit`?"),
         ("log --policy bad.toml", "bad.toml:5:10: expected a number with a unit"),

@@ -5,13 +5,18 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::names::{TIMES, aliases};
-use super::{Fields, Record, time};
+use super::time::{self, Guess};
+use super::{Fields, Record};
 
 pub(super) const EXAMPLE: &str =
     r#"{"time":"2026-10-10T13:55:36Z","ip":"203.0.113.7","method":"GET","path":"/a"}"#;
 
 /// Deepest object that is walked into. A log is not that deep; a stack is.
 const DEPTH_MAX: usize = 16;
+/// How much better the name of a time that is written as one is: more than there are names.
+const NUMBERS: usize = 1_000;
+/// From here on a double has no room for every whole number.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// Reads such lines.
 #[derive(Debug)]
@@ -21,6 +26,8 @@ pub(super) struct Json {
     /// By field, how good the name was that its value came from.
     ranks: Vec<usize>,
     text: String,
+    /// Whether somebody said where the time is.
+    is_named: bool,
 }
 
 /// What is under a name.
@@ -39,8 +46,9 @@ enum Slot {
 
 impl Json {
     pub(super) fn new(fields: &Fields, time_field: Option<&str>) -> Self {
+        let is_named = time_field.is_some();
         let mut json =
-            Self { nodes: vec![Node::default()], ranks: Vec::new(), text: String::new() };
+            Self { nodes: vec![Node::default()], ranks: Vec::new(), text: String::new(), is_named };
         let times = time_field.map_or_else(
             || TIMES.iter().map(|name| (*name).to_owned()).collect(),
             |name| vec![name.to_owned()],
@@ -97,18 +105,30 @@ impl Json {
         fields: &Fields,
         record: &mut Record,
     ) -> Result<(), String> {
-        let Self { nodes, ranks, text } = self;
+        let Self { nodes, ranks, text, is_named } = self;
         ranks.clear();
         ranks.resize(fields.len(), usize::MAX);
         record.begin(fields, 0);
-        let mut kept = Kept { nodes, ranks, text, record, time: None, bad_time: None };
+        let mut kept = Kept {
+            nodes,
+            ranks,
+            text,
+            record,
+            is_named: *is_named,
+            time: None,
+            bad_time: None,
+            rounded: None,
+        };
         let mut json = serde_json::Deserializer::from_str(line);
         if !line.starts_with('{') {
             return Err("expected an object in braces".to_owned());
         }
         let walked = Walk { kept: &mut kept, node: 0, depth: 0 }.deserialize(&mut json);
         walked.and_then(|()| json.end()).map_err(|why| format!("not JSON: {why}"))?;
-        let Kept { time, bad_time, record, .. } = kept;
+        let Kept { time, bad_time, rounded, record, .. } = kept;
+        if let Some(number) = rounded {
+            return Err(format!("the number {number} has too many digits: expected it in quotes"));
+        }
         match (time, bad_time) {
             (Some((_, at)), _) => {
                 record.set_at_unix_ms(at);
@@ -125,8 +145,12 @@ struct Kept<'a> {
     ranks: &'a mut [usize],
     text: &'a mut String,
     record: &'a mut Record,
+    is_named: bool,
+    /// How good its name is, and the time.
     time: Option<(usize, u64)>,
     bad_time: Option<String>,
+    /// A value that is asked for and lost digits.
+    rounded: Option<f64>,
 }
 
 impl Kept<'_> {
@@ -145,13 +169,29 @@ impl Kept<'_> {
                     if self.time.is_some_and(|(best, _)| best <= *rank) {
                         continue;
                     }
-                    match time::parse(value) {
-                        Some(at) => self.time = Some((*rank, at)),
+                    let (at, rank) = match self.is_named {
+                        true => (time::parse(value), *rank),
+                        // What is written as a time is one; a number may be anything.
+                        false => match time::guess(value) {
+                            Some(Guess::Text(at)) => (Some(at), *rank),
+                            Some(Guess::Number(at)) => (Some(at), rank.saturating_add(NUMBERS)),
+                            None => (None, *rank),
+                        },
+                    };
+                    match at {
+                        Some(_) if self.time.is_some_and(|(best, _)| best <= rank) => {}
+                        Some(at) => self.time = Some((rank, at)),
                         None => self.bad_time = Some(value.chars().take(40).collect()),
                     }
                 }
             }
         }
+    }
+
+    /// Whether a field, not only the time, has its value there.
+    fn is_asked_for(&self, node: usize) -> bool {
+        let fields = self.nodes.get(node).map(|node| node.fields.as_slice()).unwrap_or_default();
+        fields.iter().any(|(slot, _)| *slot != Slot::Time)
     }
 
     fn keep_shown(&mut self, node: usize, value: impl fmt::Display) {
@@ -202,7 +242,11 @@ impl<'de> Visitor<'de> for Walk<'_, '_> {
         Ok(())
     }
 
+    /// Whole numbers come here only if they are too large for 64 bits: many would become one.
     fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
+        if value.abs() >= EXACT_MAX && self.kept.is_asked_for(self.node) {
+            self.kept.rounded = Some(value);
+        }
         self.kept.keep_shown(self.node, value);
         Ok(())
     }
@@ -302,17 +346,51 @@ mod tests {
 
     #[test]
     fn the_field_s_own_name_is_the_best() {
-        let line = r#"{"remote_addr":"b","ip":"a","client_ip":"c","date":"2024-02-29T00:00:00Z","time":"1"}"#;
+        let line = r#"{"remote_addr":"b","ip":"a","client_ip":"c","date":"2024-02-29","time":"1709164800"}"#;
         let (at, values) = read(&["ip", "user"], line).unwrap();
-        assert_eq!((at, values), (1_000, vec![Some("a".to_owned()), None]));
+        assert_eq!((at, values), (1_709_164_800_000, vec![Some("a".to_owned()), None]));
+    }
+
+    #[test]
+    fn a_duration_is_no_time() {
+        let written = r#""timestamp":"2024-02-29T00:00:00Z""#;
+        for line in [
+            format!("{{{written},\"time\":0.012}}"),
+            format!("{{\"time\":12,{written}}}"),
+            format!("{{\"time\":\"12ms\",{written}}}"),
+            // One and a half seconds in nanoseconds look like a time of 2017.
+            format!("{{\"time\":1500000000,{written}}}"),
+            "{\"time\":0.012,\"ts\":1709164800}".to_owned(),
+        ] {
+            assert_eq!(read(&[], &line).unwrap().0, 1_709_164_800_000, "{line}");
+        }
+        assert!(read(&[], "{\"time\":0.012}").unwrap_err().contains("`0.012` is no time"));
+        let (fields, mut record) = (Fields::default(), Record::default());
+        Json::new(&fields, Some("time")).parse("{\"time\":12}", &fields, &mut record).unwrap();
+        assert_eq!(record.at_unix_ms(), 12_000, "who names it may mean it");
+    }
+
+    #[test]
+    fn numbers_are_kept_with_all_their_digits_or_refused() {
+        let line = |user: &str| format!("{{\"time\":1709164800,\"user\":{user},\"x\":1e300}}");
+        for user in ["18446744073709551615", "-9223372036854775808", "1.5"] {
+            assert_eq!(read(&["user"], &line(user)).unwrap().1, some(&[user]));
+        }
+        for user in ["12345678901234567890123", "-12345678901234567890123"] {
+            let why = read(&["user"], &line(user)).unwrap_err();
+            assert!(why.contains("in quotes"), "{why}");
+            let quoted = read(&["user"], &line(&format!("\"{user}\""))).unwrap();
+            assert_eq!(quoted.1, some(&[user]));
+            read(&["ip"], &line(user)).unwrap();
+        }
     }
 
     #[test]
     fn what_is_wrong_is_said() {
         for (line, expected) in [
             ("[1]", "braces"),
-            ("{\"time\":1", "not JSON"),
-            ("{\"time\":1} x", "not JSON"),
+            ("{\"time\":1709164800", "not JSON"),
+            ("{\"time\":1709164800} x", "not JSON"),
             ("{}", "no time"),
             ("{\"time\":\"noon\"}", "`noon` is no time"),
         ] {

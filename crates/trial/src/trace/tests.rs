@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// When it begins.
+const BASE_S: u64 = 1_700_000_000;
+
 fn logs(text: &str, wanted: &str, reorder_ms: u64) -> Result<Logs, TraceError> {
     let options = ReadOptions { reorder_ms, ..ReadOptions::default() };
     read(&[text], wanted, &options)
@@ -38,7 +41,7 @@ fn a_format_is_found_out() {
     for (text, format) in [
         (clf, "common"),
         (&combined, "combined"),
-        (&json(1, "a"), "json"),
+        (&json(BASE_S, "a"), "json"),
         (csv, "csv"),
         (tabs, "csv"),
     ] {
@@ -68,11 +71,11 @@ fn what_is_no_log_is_refused_with_a_line_of_it() {
 
 #[test]
 fn malformed_lines_are_counted_and_the_first_ones_shown_with_their_numbers() {
-    let mut text = json(1, "a") + "\n";
+    let mut text = json(BASE_S, "a") + "\n";
     for _ in 0..15 {
         text += "{\"time\":1\n";
     }
-    text += &json(2, "b");
+    text += &json(BASE_S + 1, "b");
     let (found, facts) = all(logs(&text, "ip", 0).unwrap());
     assert_eq!(found.len(), 2);
     assert_eq!((facts.lines, facts.requests, facts.malformed), (18, 2, 15));
@@ -84,20 +87,23 @@ fn malformed_lines_are_counted_and_the_first_ones_shown_with_their_numbers() {
 #[test]
 fn late_lines_are_put_in_order_and_too_late_ones_counted() {
     let times = [10, 12, 11, 15, 13, 20, 14, 21];
-    let text: String = times.iter().map(|at| json(1_000 + at, &at.to_string())).collect();
+    let text: String = times.iter().map(|at| json(BASE_S + at, &at.to_string())).collect();
     let (found, facts) = all(logs(&text, "ip", 2_000).unwrap());
     let order: Vec<&str> = found.iter().map(|(_, ip)| ip.as_str()).collect();
     assert_eq!(order, ["10", "11", "12", "13", "15", "14", "20", "21"]);
     assert!(found.is_sorted_by_key(|(at, _)| *at), "{found:?}");
     assert_eq!(facts.out_of_order, 1, "14 came after 20");
-    assert_eq!((facts.first_unix_ms, facts.last_unix_ms), (1_010_000, 1_021_000));
+    assert_eq!(
+        (facts.first_unix_ms, facts.last_unix_ms),
+        (BASE_S * 1_000 + 10_000, BASE_S * 1_000 + 21_000)
+    );
     let (found, facts) = all(logs(&text, "ip", 0).unwrap());
-    assert_eq!((found[2].0, facts.out_of_order), (1_012_000, 3));
+    assert_eq!((found[2].0, facts.out_of_order), (BASE_S * 1_000 + 12_000, 3));
 }
 
 #[test]
 fn calls_of_one_moment_stay_in_order() {
-    let text: String = (0..100).map(|at| json(1_000, &at.to_string())).collect();
+    let text: String = (0..100).map(|at| json(BASE_S, &at.to_string())).collect();
     let (found, _) = all(logs(&text, "ip", 2_000).unwrap());
     assert!(found.iter().enumerate().all(|(at, (_, ip))| at.to_string() == *ip));
 }
@@ -116,7 +122,7 @@ fn files_of_csv_bring_their_names_again_and_quotes_may_hold_line_ends() {
 
 #[test]
 fn a_path_has_no_query_whatever_the_format() {
-    let line = "{\"time\":1,\"uri\":\"https://example.org/a?b=c\"}\n";
+    let line = "{\"time\":1700000000,\"uri\":\"https://example.org/a?b=c\"}\n";
     assert_eq!(all(logs(line, "path", 0).unwrap()).0[0].1, "/a");
     let line = "1.2.3.4 - - [10/Oct/2000:13:55:36 -0700] \"GET /a?b HTTP/1.1\" 200 1";
     assert_eq!(all(logs(line, "path", 0).unwrap()).0[0].1, "/a");
@@ -124,7 +130,7 @@ fn a_path_has_no_query_whatever_the_format() {
 
 /// Days after the first, as they are told, and what was malformed.
 fn days(all_days: &[u64]) -> (Vec<String>, Vec<u64>) {
-    let line = |day: &u64| json(1_700_000_000 + day * 86_400, &day.to_string());
+    let line = |day: &u64| json(BASE_S + day * 86_400, &day.to_string());
     let text: String = all_days.iter().map(line).collect();
     let (found, facts) = all(logs(&text, "ip", 2_000).unwrap());
     assert_eq!((facts.requests, facts.lines), (found.len() as u64, all_days.len() as u64));

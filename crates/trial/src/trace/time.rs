@@ -4,6 +4,8 @@
 const FRACTION_DIGITS: usize = 3;
 /// The latest time that is one: the end of the year 9999.
 const UNIX_MS_MAX: i64 = 253_402_300_799_999;
+/// The earliest time that a number is taken for: the year 2000. What is less is a duration.
+const GUESSED_UNIX_MS_MIN: u64 = 946_684_800_000;
 /// From here on a number is no longer seconds: a log of the year 5138 has to say it otherwise.
 const SECONDS_MAX: f64 = 1e11;
 /// From here on it is no longer milliseconds.
@@ -24,6 +26,24 @@ pub(super) fn parse(text: &str) -> Option<u64> {
         (_, Some(b'-')) => iso(text),
         _ => epoch(text),
     }
+}
+
+/// A time that nobody named as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Guess {
+    /// It is written as a time.
+    Text(u64),
+    /// It is a number that could be one.
+    Number(u64),
+}
+
+/// A time where one may be: what is called `time` is often how long it took.
+pub(super) fn guess(text: &str) -> Option<Guess> {
+    let at_unix_ms = parse(text)?;
+    if text.contains(':') {
+        return Some(Guess::Text(at_unix_ms));
+    }
+    (at_unix_ms >= GUESSED_UNIX_MS_MIN).then_some(Guess::Number(at_unix_ms))
 }
 
 /// `10/Oct/2026:13:55:36 +0000`, as web servers write it.
