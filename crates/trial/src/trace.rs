@@ -5,10 +5,11 @@
 //! lacks what a limit needs. Fails with an [error](TraceError) that shows a line and what was
 //! expected instead.
 //!
-//! In the order of a line's life: `lines` (bytes to lines, unpacked), `detect` (which format),
-//! `common`, `json` and `csv` (a line to a [`Record`], `time` for its time and `names` for what
+//! In the order of a line's life: `lines` (bytes to lines, unpacked), `begin` (which file is first)
+//! and `detect` (which format), `common`, `json` and `csv` (a line to a [`Record`], `time` for its time and `names` for what
 //! others call a field), `jumps` (times that cannot be), `reader` (all of it), `ordered` (by time).
 
+mod begin;
 mod common;
 mod csv;
 mod detect;

@@ -19,7 +19,7 @@ pub(super) const EXAMPLE: &str =
     "203.0.113.7 - ann [10/Oct/2026:13:55:36 +0000] \"GET /a HTTP/1.1\" 200 2326";
 
 /// Reads such lines.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Common {
     /// The numbers of the fields, by their place in [`NAMES`].
     wanted: [Option<usize>; NAMES.len()],

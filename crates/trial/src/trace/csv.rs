@@ -3,7 +3,8 @@
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use super::names::{TIMES, aliases};
-use super::{Fields, Record, TraceError, time};
+use super::time::{self, Guess};
+use super::{Fields, Record, TraceError};
 
 pub(super) const EXAMPLE: &str = "time,ip,path\\n2026-10-10T13:55:36Z,203.0.113.7,/a";
 
@@ -11,23 +12,40 @@ pub(super) const EXAMPLE: &str = "time,ip,path\\n2026-10-10T13:55:36Z,203.0.113.
 const COLUMNS_MAX: usize = 1_024;
 
 /// Reads such lines.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Csv {
     cells: Cells,
     /// The line of names, which may come again with the next file.
     header: String,
-    time: usize,
+    /// How many names there are.
+    names: usize,
+    /// Where the time may be, best first; one column if it was named.
+    times: Vec<usize>,
+    is_named: bool,
     /// The column of each field.
     columns: Vec<Option<usize>>,
 }
 
 /// Takes a line apart.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Cells {
     delimiter: u8,
     text: Vec<u8>,
     ends: Vec<usize>,
     count: usize,
+}
+
+/// Where a line is, as far as quotes go. Only one that a cell begins with opens it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quotes {
+    /// A cell begins.
+    Begin,
+    /// In a cell without.
+    Without,
+    /// In quotes.
+    Open,
+    /// After the quote that closes, or the first of two.
+    Closed,
 }
 
 impl Cells {
@@ -82,13 +100,17 @@ impl Csv {
             return None;
         }
         let find = |name: &str| cells.all().position(|it| it.eq_ignore_ascii_case(name));
-        let time = match time_field {
-            Some(name) => find(name),
-            None => TIMES.iter().find_map(|name| find(name)),
-        }?;
+        let times: Vec<usize> = match time_field {
+            Some(name) => find(name).into_iter().collect(),
+            None => TIMES.iter().filter_map(|name| find(name)).collect(),
+        };
+        if times.is_empty() {
+            return None;
+        }
         let column = |name: &str| aliases(name).iter().find_map(|name| find(name));
         let columns = fields.iter().map(|(name, _)| column(name)).collect();
-        Some(Self { cells, header: header.to_owned(), time, columns })
+        let (names, is_named) = (cells.count, time_field.is_some());
+        Some(Self { cells, header: header.to_owned(), names, times, is_named, columns })
     }
 
     /// Which needed field has no column.
@@ -111,6 +133,43 @@ impl Csv {
         line == self.header
     }
 
+    /// The time in the line that was taken apart.
+    fn time(&self) -> Option<u64> {
+        let mut cells = self.times.iter().filter_map(|column| self.cells.get(*column));
+        if self.is_named {
+            return time::parse(cells.next()?);
+        }
+        // What is written as a time is one; a number may be anything.
+        let mut number = None;
+        for cell in cells {
+            match time::guess(cell) {
+                Some(Guess::Text(at)) => return Some(at),
+                Some(Guess::Number(at)) => number = number.or(Some(at)),
+                None => {}
+            }
+        }
+        number
+    }
+
+    /// Whether it is a whole request by itself.
+    pub(super) fn is_request(&mut self, line: &str) -> bool {
+        self.cells.split(line) && self.cells.count == self.names && self.time().is_some()
+    }
+
+    /// How a line leaves the quotes that it found.
+    pub(super) fn quotes(&self, found: Quotes, line: &str) -> Quotes {
+        if found != Quotes::Open && memchr::memchr(b'"', line.as_bytes()).is_none() {
+            return Quotes::Begin;
+        }
+        line.bytes().fold(found, |quotes, byte| match (quotes, byte) {
+            (Quotes::Begin | Quotes::Closed, b'"') => Quotes::Open,
+            (Quotes::Open, b'"') => Quotes::Closed,
+            (Quotes::Open, _) => Quotes::Open,
+            (_, byte) if byte == self.cells.delimiter => Quotes::Begin,
+            _ => Quotes::Without,
+        })
+    }
+
     /// Fills `record`, or says what was expected.
     pub(super) fn parse(
         &mut self,
@@ -121,9 +180,10 @@ impl Csv {
         if !self.cells.split(line) {
             return Err("expected one line of at most 1,024 columns".to_owned());
         }
-        let at = self.cells.get(self.time).ok_or("there are fewer columns than names")?;
-        let Some(at_unix_ms) = time::parse(at) else {
-            let bad: String = at.chars().take(40).collect();
+        let Some(at_unix_ms) = self.time() else {
+            let first = self.times.first().and_then(|column| self.cells.get(*column));
+            let bad = first.ok_or("there are fewer columns than names")?;
+            let bad: String = bad.chars().take(40).collect();
             return Err(format!("`{bad}` is no time: expected {}", time::EXPECTED));
         };
         record.begin(fields, at_unix_ms);

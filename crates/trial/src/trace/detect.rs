@@ -30,7 +30,7 @@ pub struct ReadOptions {
 }
 
 /// Reads lines of one format.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Parser {
     Common(Common),
     Json(Json),
@@ -54,22 +54,18 @@ impl Parser {
     }
 }
 
-/// A way to read these first lines, and its name.
+/// A way to read these first lines, and its name; `None` if they are in no format that is known.
 pub(super) fn detect(
     lines: &[String],
-    source: &str,
     options: &ReadOptions,
     fields: &Fields,
-) -> Result<(Parser, &'static str), TraceError> {
-    let first = lines.iter().find(|line| !line.trim().is_empty());
-    let Some(first) = first else {
-        return Err(TraceError(format!("{source} is empty")));
-    };
+) -> Result<Option<(Parser, &'static str)>, TraceError> {
+    let Some(first) = first(lines) else { return Ok(None) };
     let is = |format| options.format == Some(format);
     let any = options.format.is_none();
     let time_field = options.time_field.as_deref();
     if is(Format::Json) || any && reads(&mut Parser::Json(Json::new(fields, time_field)), lines) {
-        return Ok((Parser::Json(Json::new(fields, time_field)), "json"));
+        return Ok(Some((Parser::Json(Json::new(fields, time_field)), "json")));
     }
     let mut common = Parser::Common(Common::new(fields));
     if is(Format::Common) || any && reads(&mut common, lines) {
@@ -77,7 +73,7 @@ pub(super) fn detect(
         let combined = lines.iter().any(|line| {
             Common::new(fields).parse(line, fields, &mut Record::default()) == Ok(true)
         });
-        return Ok((common, if combined { "combined" } else { "common" }));
+        return Ok(Some((common, if combined { "combined" } else { "common" })));
     }
     let delimiters = options.delimiter.map_or_else(|| b",\t;|".to_vec(), |one| vec![one]);
     for delimiter in delimiters {
@@ -88,10 +84,14 @@ pub(super) fn detect(
             if let Parser::Csv(csv) = &csv {
                 csv.check(fields)?;
             }
-            return Ok((csv, "csv"));
+            return Ok(Some((csv, "csv")));
         }
     }
-    Err(unknown(source, first, options))
+    Ok(None)
+}
+
+fn first(lines: &[String]) -> Option<&String> {
+    lines.iter().find(|line| !line.trim().is_empty())
 }
 
 /// Whether one of the lines is a request in this format. The formats have little in common, and the
@@ -114,7 +114,9 @@ fn check_common(line: &str, fields: &Fields) -> Result<(), TraceError> {
     }
 }
 
-fn unknown(source: &str, line: &str, options: &ReadOptions) -> TraceError {
+/// What to say of lines in no format that is known.
+pub(super) fn unknown(source: &str, lines: &[String], options: &ReadOptions) -> TraceError {
+    let Some(line) = first(lines) else { return TraceError(format!("{source} is empty")) };
     let expected = match options.format {
         Some(Format::Csv) => format!("expected a column for the time, such as\n  {}", csv::EXAMPLE),
         _ => format!(

@@ -19,7 +19,7 @@ const NUMBERS: usize = 1_000;
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// Reads such lines.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Json {
     /// Names as a tree; the first node is the object itself.
     nodes: Vec<Node>,
@@ -31,7 +31,7 @@ pub(super) struct Json {
 }
 
 /// What is under a name.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Node {
     children: Vec<(String, usize)>,
     /// Fields that have their value here, and how good the name is: 0 is best.

@@ -70,16 +70,14 @@ pub(super) struct Lines {
     pub(super) name: String,
     /// The number of the last line in it.
     pub(super) number: u64,
-    /// Lines of all inputs.
-    pub(super) total: u64,
-    /// How many inputs there are.
-    pub(super) inputs_all: usize,
+    /// How many inputs were begun.
+    pub(super) begun: usize,
 }
 
 impl Lines {
     pub(super) fn new(inputs: Vec<Input>) -> Self {
-        let (inputs_all, inputs) = (inputs.len(), VecDeque::from(inputs));
-        Self { inputs, current: None, name: String::new(), number: 0, total: 0, inputs_all }
+        let inputs = VecDeque::from(inputs);
+        Self { inputs, current: None, name: String::new(), number: 0, begun: 0 }
     }
 
     /// Puts the next line into `line`, without its end.
@@ -91,6 +89,7 @@ impl Lines {
                     return Ok(Next::End);
                 };
                 (self.name, self.number) = (name, 0);
+                self.begun = self.begun.saturating_add(1);
                 self.current = Some(unpacked(read)?);
                 continue;
             };
@@ -107,7 +106,6 @@ impl Lines {
                 }
             };
             self.number = self.number.saturating_add(1);
-            self.total = self.total.saturating_add(1);
             if self.number == 1 && line.starts_with(BYTE_ORDER_MARK) {
                 line.drain(..BYTE_ORDER_MARK.len());
             }

@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 
-use super::detect::{Parser, ReadOptions, detect, example};
+use super::begin::{Begun, begun};
+use super::csv::Quotes;
+use super::detect::{Parser, ReadOptions, example};
 use super::jumps::{Jumps, Place, REASON};
 use super::lines::{Input, LINE_BYTES_MAX, Lines, Next};
 use super::{Fields, Record, TraceError, shown};
 use crate::findings::{Malformed, TraceFacts};
 
-/// Lines that the format is found out from.
-const DETECT_LINES: usize = 20;
 /// If so many lines begin a trace and none is a request, it is no trace.
 const HOPELESS_LINES: u64 = 1_000;
 /// Malformed lines that are shown.
@@ -17,9 +17,13 @@ const MALFORMED_SHOWN: usize = 10;
 /// Lines that one request in CSV may have, with line ends in quotes.
 const JOINED_LINES_MAX: usize = 64;
 
+/// What is wrong with a line of CSV whose quote stays open.
+const UNCLOSED: &str = "a quote is open at its end, and none of the next lines closes it";
+
 /// A line that was read before its turn.
 struct Ahead {
-    name: String,
+    /// The number of its input.
+    from: usize,
     number: u64,
     next: Next,
     text: String,
@@ -29,13 +33,16 @@ struct Ahead {
 pub(super) struct Reader {
     lines: Lines,
     parser: Parser,
+    /// For the inputs that follow.
+    parsers: VecDeque<Parser>,
     pub(super) fields: Fields,
-    /// Lines that were looked at to find out the format.
+    /// Lines that could belong to the one before.
     ahead: VecDeque<Ahead>,
     line: Vec<u8>,
-    /// The last line, and the input it is from.
+    /// The last line, the number of the input it is from, and the names of all.
     text: String,
-    name: String,
+    from: usize,
+    names: Vec<String>,
     /// The numbers of these fields, if they are asked for.
     path: Option<usize>,
     query: Option<usize>,
@@ -55,36 +62,36 @@ impl Reader {
             [one] => one.name.clone(),
             [one, more @ ..] => format!("{} and {} more", one.name, more.len()),
         };
-        let mut lines = Lines::new(inputs);
-        let (mut line, mut ahead) = (Vec::new(), VecDeque::new());
-        while ahead.len() < DETECT_LINES {
-            match lines.next(&mut line).map_err(|why| broken(&lines, &why))? {
-                Next::End => break,
-                next => {
-                    let text = String::from_utf8_lossy(&line).into_owned();
-                    let (name, number) = (lines.name.clone(), lines.number);
-                    ahead.push_back(Ahead { name, number, next, text });
-                }
+        let begun = begun(inputs, &source, options, &fields)?;
+        let (mut inputs, mut parsers) = (Vec::new(), VecDeque::new());
+        let mut formats: Vec<&str> = Vec::new();
+        for Begun { input, parser, format } in begun {
+            inputs.push(input);
+            parsers.push_back(parser);
+            if !formats.contains(&format) {
+                formats.push(format);
             }
         }
-        let texts: Vec<String> = ahead.iter().map(|line| line.text.clone()).collect();
-        let (parser, format) = detect(&texts, &source, options, &fields)?;
-        let facts = TraceFacts { source, format: format.to_owned(), ..TraceFacts::default() };
-        let (text, name, sample) = (String::new(), String::new(), None);
+        let nothing = || TraceError("there is nothing to read".to_owned());
+        let parser = parsers.pop_front().ok_or_else(nothing)?;
+        let format = formats.join(" and ");
+        let names = inputs.iter().map(|input| input.name.clone()).collect();
+        let facts = TraceFacts { source, format, ..TraceFacts::default() };
         let (path, query) = (fields.number("path"), fields.number("query"));
-        let jumps = Jumps::default();
         Ok(Self {
-            lines,
+            lines: Lines::new(inputs),
             parser,
+            parsers,
             fields,
-            ahead,
-            line,
-            text,
-            name,
+            ahead: VecDeque::new(),
+            line: Vec::new(),
+            text: String::new(),
+            from: 1,
+            names,
             path,
             query,
-            sample,
-            jumps,
+            sample: None,
+            jumps: Jumps::default(),
             facts,
         })
     }
@@ -99,9 +106,8 @@ impl Reader {
             let heard = if let Some(place) = self.jumps.waiting(record) {
                 self.jumps.hear(record, || place)
             } else if let Some(line) = self.read(record)? {
-                let Self { jumps, name, text, .. } = self;
-                let place = || Place { line, name: name.clone(), sample: shown(text) };
-                jumps.hear(record, place)
+                let Self { jumps, names, from, text, .. } = self;
+                jumps.hear(record, || place(line, names, *from, text))
             } else {
                 return self.end(record);
             };
@@ -156,6 +162,10 @@ impl Reader {
             if self.text.trim().is_empty() {
                 continue;
             }
+            if !self.join()? {
+                self.malformed(number, UNCLOSED.to_owned());
+                continue;
+            }
             if let Parser::Csv(csv) = &self.parser
                 && csv.is_header(&self.text)
             {
@@ -180,28 +190,28 @@ impl Reader {
 
     /// The next line, with its number.
     fn line(&mut self) -> Result<Option<(u64, Next)>, TraceError> {
-        let (number, next) = match self.ahead.pop_front() {
-            Some(Ahead { name, number, next, text }) => {
-                (self.text, self.name) = (text, name);
-                (number, next)
-            }
-            None => {
-                let next = self.lines.next(&mut self.line);
-                let next = next.map_err(|why| broken(&self.lines, &why))?;
-                if next == Next::End {
-                    return Ok(None);
-                }
-                self.take();
-                if self.name != self.lines.name {
-                    self.name.clone_from(&self.lines.name);
-                }
-                (self.lines.number, next)
-            }
-        };
-        if matches!(self.parser, Parser::Csv(_)) {
-            self.join()?;
+        if let Some(Ahead { from, number, next, text }) = self.ahead.pop_front() {
+            self.text = text;
+            self.enter(from);
+            return Ok(Some((number, next)));
         }
-        Ok(Some((number, next)))
+        let next = self.lines.next(&mut self.line).map_err(|why| broken(&self.lines, &why))?;
+        if next == Next::End {
+            return Ok(None);
+        }
+        self.take();
+        self.enter(self.lines.begun);
+        Ok(Some((self.lines.number, next)))
+    }
+
+    /// The line is from this input. Each is read in its own way.
+    fn enter(&mut self, from: usize) {
+        while self.from < from {
+            self.from = self.from.saturating_add(1);
+            if let Some(parser) = self.parsers.pop_front() {
+                self.parser = parser;
+            }
+        }
     }
 
     /// Makes the bytes of the line the text.
@@ -215,26 +225,50 @@ impl Reader {
         }
     }
 
-    /// A line of CSV in which a quote is open goes on in the next.
-    fn join(&mut self) -> Result<(), TraceError> {
-        for _ in 0..JOINED_LINES_MAX {
-            let quotes = memchr::memchr_iter(b'"', self.text.as_bytes()).count();
-            if quotes.is_multiple_of(2) || self.text.len() >= LINE_BYTES_MAX {
-                return Ok(());
+    /// A line of CSV in which a quote is open goes on in the next ones. Answers whether one of them
+    /// closes it; otherwise they stay what they are.
+    fn join(&mut self) -> Result<bool, TraceError> {
+        let Parser::Csv(csv) = &self.parser else { return Ok(true) };
+        let mut quotes = csv.quotes(Quotes::Begin, &self.text);
+        let mut bytes = self.text.len();
+        for at in 0..JOINED_LINES_MAX {
+            if quotes != Quotes::Open {
+                self.take_ahead(at);
+                return Ok(true);
             }
-            let more = match self.ahead.pop_front() {
-                Some(line) => line.text,
-                None => {
-                    let next = self.lines.next(&mut self.line);
-                    if next.map_err(|why| broken(&self.lines, &why))? == Next::End {
-                        return Ok(());
-                    }
-                    String::from_utf8_lossy(&self.line).into_owned()
-                }
+            if at >= self.ahead.len() {
+                self.look_ahead()?;
+            }
+            let Parser::Csv(csv) = &mut self.parser else { return Ok(false) };
+            let Some(Ahead { from, next, text, .. }) = self.ahead.get(at) else {
+                return Ok(false);
             };
+            bytes = bytes.saturating_add(text.len());
+            let goes_on = *from == self.from && *next == Next::Line && bytes < LINE_BYTES_MAX;
+            if !goes_on || csv.is_request(text) {
+                return Ok(false);
+            }
+            quotes = csv.quotes(quotes, text);
+        }
+        Ok(false)
+    }
+
+    /// Adds lines that were read ahead to the current one.
+    fn take_ahead(&mut self, count: usize) {
+        for line in self.ahead.drain(..count.min(self.ahead.len())) {
             self.facts.lines = self.facts.lines.saturating_add(1);
             self.text.push('\n');
-            self.text.push_str(&more);
+            self.text.push_str(&line.text);
+        }
+    }
+
+    /// Reads a line before its turn, if there is one.
+    fn look_ahead(&mut self) -> Result<(), TraceError> {
+        let next = self.lines.next(&mut self.line).map_err(|why| broken(&self.lines, &why))?;
+        if next != Next::End {
+            let (from, number) = (self.lines.begun, self.lines.number);
+            let text = String::from_utf8_lossy(&self.line).into_owned();
+            self.ahead.push_back(Ahead { from, number, next, text });
         }
         Ok(())
     }
@@ -262,15 +296,15 @@ impl Reader {
     }
 
     fn malformed(&mut self, line: u64, reason: String) {
-        let (name, sample) = (self.name.clone(), shown(&self.text));
-        self.malformed_at(Place { line, name, sample }, reason);
+        let place = place(line, &self.names, self.from, &self.text);
+        self.malformed_at(place, reason);
     }
 
     fn malformed_at(&mut self, place: Place, reason: String) {
         self.facts.malformed = self.facts.malformed.saturating_add(1);
         if self.facts.malformed_first.len() < MALFORMED_SHOWN {
             let Place { line, name, sample } = place;
-            let several = self.lines.inputs_all > 1;
+            let several = self.names.len() > 1;
             let place = if several { format!(" (in {name})") } else { String::new() };
             let reason = format!("{reason}{place}");
             self.facts.malformed_first.push(Malformed { line, reason, sample });
@@ -289,6 +323,12 @@ impl Reader {
             example(&self.parser)
         ))
     }
+}
+
+/// Where a line stands, in the input of this number.
+fn place(line: u64, names: &[String], from: usize, text: &str) -> Place {
+    let name = from.checked_sub(1).and_then(|at| names.get(at));
+    Place { line, name: name.cloned().unwrap_or_default(), sample: shown(text) }
 }
 
 fn broken(lines: &Lines, why: &std::io::Error) -> TraceError {

@@ -154,3 +154,79 @@ fn a_pause_is_no_jump() {
         assert_eq!(days(pauses), (order(pauses), vec![]), "{pauses:?}");
     }
 }
+
+#[test]
+fn each_input_has_its_own_format_and_columns() {
+    let first = "time,ip,agent\n1709164800,a,x\n";
+    let turned = "agent,ip,time\ny,b,1709164801\n";
+    let clf = "1.2.3.4 - - [29/Feb/2024:00:00:02 +0000] \"GET /a HTTP/1.1\" 200 1\n";
+    let texts = [first, turned, "\n", clf, &json(1_709_164_803, "d")];
+    let (found, facts) = all(read(&texts, "ip", &ReadOptions::default()).unwrap());
+    let ips: Vec<&str> = found.iter().map(|(_, ip)| ip.as_str()).collect();
+    assert_eq!(ips, ["a", "b", "1.2.3.4", "d"]);
+    assert_eq!((facts.format.as_str(), facts.malformed), ("csv and common and json", 0));
+    let why = read(&[first, "time,user\n1709164801,b\n"], "ip", &ReadOptions::default());
+    let why = why.unwrap_err().0;
+    assert!(why.starts_with("log 1: there is no column `ip`"), "{why}");
+}
+
+#[test]
+fn what_has_no_format_is_read_as_the_input_before() {
+    let texts = ["time,ip\n1709164800,a\n", "1709164801,b\n1709164802,c\n", "noise\n"];
+    let (found, facts) = all(read(&texts, "ip", &ReadOptions::default()).unwrap());
+    assert_eq!((found.len(), facts.malformed), (3, 1));
+    assert!(facts.malformed_first[0].reason.ends_with("(in log 2)"), "{facts:?}");
+}
+
+#[test]
+fn inputs_are_read_in_the_order_of_their_first_requests() {
+    let day = |day: u64| {
+        let line = |at: u64| json(BASE_S + day * 86_400 + at, &format!("{day}-{at}"));
+        (0..1_000).map(line).collect::<String>()
+    };
+    let (newest, middle, oldest) = (day(2), day(1), day(0));
+    let (found, facts) =
+        all(read(&[&newest, &middle, &oldest], "ip", &ReadOptions::default()).unwrap());
+    assert_eq!((found.len(), facts.out_of_order, facts.malformed), (3_000, 0, 0));
+    assert_eq!((found[0].1.as_str(), found[2_999].1.as_str()), ("0-0", "2-999"));
+}
+
+#[test]
+fn a_stray_quote_costs_one_line_at_most() {
+    let good = |from: u64| {
+        (from..from + 100).map(|at| format!("{},ok,z\n", BASE_S + at)).collect::<String>()
+    };
+    for (stray, malformed) in [("5\" pipe,z", 0), ("\"5 pipe,z", 1), ("\"5 \"\" pipe\"x,z", 0)] {
+        let text = format!("time,agent,x\n{BASE_S},{stray}\n{}", good(1));
+        let second = format!("time,agent,x\n{}", good(200));
+        let read = read(&[&text, &second], "agent", &ReadOptions::default()).unwrap();
+        let (found, facts) = all(read);
+        assert_eq!(facts.malformed, malformed, "{stray}: {facts:?}");
+        assert_eq!((found.len() as u64, facts.lines), (201 - malformed, 203), "{stray}");
+    }
+}
+
+#[test]
+fn a_quote_that_stays_open_ends_with_its_input() {
+    let first = format!("time,agent\n{BASE_S},\"open\nmore\n");
+    let second = format!("time,agent\n{},\"b\nc\"\n", BASE_S + 1);
+    let (found, facts) = all(read(&[&first, &second], "agent", &ReadOptions::default()).unwrap());
+    assert_eq!((found.len(), found[0].1.as_str()), (1, "b\nc"));
+    assert_eq!((facts.malformed, facts.lines), (2, 6));
+    assert!(facts.malformed_first[0].reason.contains("quote"), "{facts:?}");
+}
+
+#[test]
+fn a_column_of_durations_is_no_time() {
+    let text = "time,timestamp,ip\n0.012,2024-02-29T00:00:00Z,a\n";
+    assert_eq!(all(logs(text, "ip", 0).unwrap()).0[0].0, 1_709_164_800_000);
+    let options = ReadOptions { time_field: Some("time".to_owned()), ..ReadOptions::default() };
+    assert_eq!(all(read(&[text], "ip", &options).unwrap()).0[0].0, 12);
+}
+
+#[test]
+fn the_format_of_very_long_lines_is_found_out() {
+    let path = "x".repeat(900_000);
+    let text = format!("{{\"time\":{BASE_S},\"path\":\"{path}\"}}\n").repeat(3);
+    assert_eq!(all(logs(&text, "path", 0).unwrap()).0.len(), 3);
+}
