@@ -27,6 +27,7 @@ mod time;
 pub use detect::{Format, ReadOptions};
 pub use lines::Input;
 pub use ordered::Logs;
+pub(crate) use ordered::disorder;
 pub use record::{Fields, Record};
 
 use crate::findings::TraceFacts;

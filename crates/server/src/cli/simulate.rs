@@ -17,7 +17,8 @@ const MILLION: f64 = 1_000_000.0;
 
 const SIMULATE_EXAMPLES: &str = "\
 It reads access logs of Apache and nginx (common, combined), JSON lines and CSV with a line of \
-names, packed with gzip or not. Lines that cannot be read are counted and shown.
+names, packed with gzip or not. Each file may have another format. Lines that cannot be read are \
+counted and shown.
 
 Fields: ip, method, path, query, status, user, agent, referer, bytes; of JSON and CSV any other \
 by its name. In JSON a dot leads into objects (request.user.id), and header.NAME finds headers.
@@ -60,8 +61,9 @@ Exit codes: 0 done, 2 said wrongly, or the log cannot be used.
 
 Examples:
   tidegate simulate access.log --limit 100 --window 1m --by ip
-  zcat -f access.log* | tidegate simulate - --policy candidate.toml --top 50
-  tidegate simulate access.log --policy current.toml --against candidate.toml
+  tidegate simulate access.log* --policy candidate.toml --top 50
+  tidegate simulate access.log --policy current.toml --against candidate.toml \\
+      --report candidate.html
   tidegate simulate access.log --suggest --by ip --max-affected 0.1% --windows 10s,1m,1h
   tidegate simulate requests.jsonl --time-field start --by header.x-api-key \\
       --limit 1000 --window 1h --json
@@ -73,7 +75,7 @@ Examples:
 #[derive(Args, Clone, Debug)]
 #[command(after_help = SIMULATE_EXAMPLES)]
 pub struct SimulateArgs {
-    /// Logs, in their order; `-` is standard input.
+    /// Logs, in any order: each is read when its first request is due. `-` is standard input.
     #[arg(value_name = "FILE", required_unless_present = "generate")]
     pub files: Vec<PathBuf>,
     /// Traffic to make up instead.
@@ -113,7 +115,7 @@ pub struct TraceArgs {
     /// Where the time is, in JSON and CSV; otherwise the usual names are tried.
     ///
     /// Times are RFC 3339, 10/Oct/2026:13:55:36 +0000, or numbers since 1970 in seconds,
-    /// milliseconds, microseconds or nanoseconds.
+    /// milliseconds, microseconds or nanoseconds. Without a name, numbers before 2000 are no times.
     #[arg(long, value_name = "NAME")]
     pub time_field: Option<String>,
     /// What separates columns in CSV, or `tab`; otherwise a comma, a tab, a semicolon or a bar.

@@ -222,3 +222,35 @@ fn traffic_is_made_up_and_its_log_is_the_same_traffic() {
     assert_eq!(combined["trace"]["requests"], 2_000);
     assert_eq!(combined["trace"]["format"], "combined");
 }
+
+/// The log of an hour that is rotated: the newest has the shortest name.
+fn rotated() -> Vec<(&'static str, String)> {
+    let log = |hour: u64| {
+        let line = |second: u64| {
+            let (minute, second) = (second / 60, second % 60);
+            format!(
+                "203.0.113.7 - - [10/Oct/2026:{hour}:{minute:02}:{second:02} +0000] \"GET /a \
+                 HTTP/1.1\" 200 5\n"
+            )
+        };
+        (0..600).map(line).collect::<String>()
+    };
+    vec![("access.log", log(13)), ("access.log.1", log(12)), ("access.log.2", log(11))]
+}
+
+#[test]
+fn rotated_logs_are_put_in_order_and_a_pipe_out_of_order_is_said() {
+    let files = rotated();
+    let named: Vec<(&str, &str)> = files.iter().map(|(name, text)| (*name, &**text)).collect();
+    let home = Home::new(&named);
+    let limit = "--limit 100 --window 1m --by ip";
+    let found = home.json(&format!("access.log access.log.1 access.log.2 {limit}"), b"");
+    assert_eq!(found["trace"]["outOfOrder"], 0);
+    assert_eq!(found["policies"][0]["totals"]["denied"], 0);
+    assert_eq!(found["warnings"].as_array().map(Vec::len), Some(0));
+    let piped: String = files.iter().map(|(_, text)| text.as_str()).collect();
+    let found = home.json(&format!("- {limit}"), piped.as_bytes());
+    assert_eq!(found["trace"]["outOfOrder"], 1_200);
+    let warning = found["warnings"][0].as_str().unwrap();
+    assert!(warning.starts_with("1200 of 1800 requests are out of order"), "{warning}");
+}

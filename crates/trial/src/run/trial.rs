@@ -6,7 +6,7 @@ use crate::compare::{Pairing, compare};
 use crate::findings::{Findings, TopologyFacts};
 use crate::policy::{Limit, Policy, Rules};
 use crate::suggest::{SuggestOptions, Suggester};
-use crate::trace::{Fields, Record, Source, TraceError};
+use crate::trace::{Fields, Record, Source, TraceError, disorder};
 
 /// The version of the document.
 const VERSION: u32 = 1;
@@ -154,7 +154,8 @@ impl Trial {
             [current, candidate] => Some(compare(current, candidate, &self.pairing, self.top)),
             _ => None,
         };
-        let mut said: Vec<String> = Vec::new();
+        let trace = source.facts();
+        let mut said: Vec<String> = disorder(&trace).into_iter().collect();
         for warning in self.rules().flat_map(|(rules, policy)| warnings(policy, rules)) {
             // Two policies may have the limit, and suggestions are for one of them.
             if !said.contains(&warning) {
@@ -163,7 +164,7 @@ impl Trial {
         }
         Findings {
             version: VERSION,
-            trace: source.facts(),
+            trace,
             warnings: said,
             topology: self.topology,
             policies,

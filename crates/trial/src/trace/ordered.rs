@@ -16,6 +16,22 @@ const HELD_BYTES_MAX: usize = 32 << 20;
 /// What a place keeps for the next request: most fit, and all places together stay small.
 const PLACE_BYTES: usize = 512;
 
+/// From here on, in percent of all, requests out of order are too many for the numbers to hold.
+const OUT_OF_ORDER_PERCENT: u64 = 1;
+
+/// What to say of a trace that is out of order, if it is.
+pub(crate) fn disorder(facts: &TraceFacts) -> Option<String> {
+    let TraceFacts { out_of_order, requests, .. } = facts;
+    let many = out_of_order.saturating_mul(100) > requests.saturating_mul(OUT_OF_ORDER_PERCENT);
+    many.then(|| {
+        format!(
+            "{out_of_order} of {requests} requests are out of order, and were decided later than \
+             they came: it says little. Name the logs as files, which are put in order, packed or \
+             not; sort what comes through a pipe; or allow more with --reorder"
+        )
+    })
+}
+
 /// Reads logs as requests, in the order of time.
 ///
 /// A request is held back until one has come that is later by more than the allowed time, or until

@@ -230,3 +230,12 @@ fn the_format_of_very_long_lines_is_found_out() {
     let text = format!("{{\"time\":{BASE_S},\"path\":\"{path}\"}}\n").repeat(3);
     assert_eq!(all(logs(&text, "path", 0).unwrap()).0.len(), 3);
 }
+
+#[test]
+fn much_disorder_is_said_loudly_and_a_little_is_not() {
+    let facts =
+        |out_of_order| TraceFacts { requests: 1_000, out_of_order, ..TraceFacts::default() };
+    assert_eq!((disorder(&facts(0)), disorder(&facts(10))), (None, None));
+    let said = disorder(&facts(11)).unwrap();
+    assert!(said.starts_with("11 of 1000 requests are out of order"), "{said}");
+}
