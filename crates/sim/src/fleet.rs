@@ -23,6 +23,7 @@ pub use net::FleetWork;
 pub use trouble::{Trouble, TroubleKind};
 
 use crate::chance::Chance;
+use crate::queue::Queue;
 use net::{Event, Net};
 use process::Process;
 
@@ -31,6 +32,9 @@ use process::Process;
 const WARM_UP_US: u64 = 10_000_000;
 /// How long after the last call everybody has an answer: many times what a caller waits at most.
 const END_US: u64 = 1_000_000;
+/// How long nobody comes, beside twice the longest window, until silence is left out: no count is
+/// of any use then, and nothing that was sent is still on its way.
+const SILENCE_US: u64 = 60_000_000;
 /// Cells of a store before it is tidied for the first time.
 const TIDY_MIN: usize = 4_096;
 
@@ -121,6 +125,8 @@ pub struct Fleet {
     /// Regions are taken in turn for who does not say where it is.
     turn: usize,
     begun: bool,
+    /// The longest window that was asked for.
+    window_ms: u64,
 }
 
 impl std::fmt::Debug for Fleet {
@@ -135,16 +141,16 @@ impl Fleet {
     pub fn new(options: FleetOptions) -> Self {
         let (regions, nodes) = (options.regions.max(1), options.nodes.max(1));
         let options = FleetOptions { regions, nodes, ..options };
-        let home = |_| Home { store: MemoryRegion::new(1), tidy_at: TIDY_MIN };
         let mut fleet = Self {
             net: Net::new(&options, WARM_UP_US),
             nodes: (0..regions * nodes).map(|_| None).collect(),
-            homes: (0..regions).map(home).collect(),
+            homes: (0..regions).map(|_| new_home()).collect(),
             globe: MemoryGlobe::default(),
             choice: Chance::new(options.seed, "choice"),
             started: 0,
             turn: 0,
             begun: false,
+            window_ms: 0,
             options,
         };
         for node in 0..fleet.nodes.len() {
@@ -167,7 +173,11 @@ impl Fleet {
     ) -> Result<(), RequestError> {
         caller::check(checks)?;
         let since_ms = at_unix_ms.saturating_sub(self.options.start_unix_ms);
-        self.pass_until(WARM_UP_US.saturating_add(since_ms.saturating_mul(1_000)));
+        let came_us = WARM_UP_US.saturating_add(since_ms.saturating_mul(1_000));
+        self.skip_silence(came_us);
+        self.pass_until(came_us);
+        let longest_ms = checks.iter().map(|check| check.window_ms).max();
+        self.window_ms = self.window_ms.max(longest_ms.unwrap_or(0));
         if !self.begun {
             self.begun = true;
             self.net.work = FleetWork::default();
@@ -271,6 +281,30 @@ impl Fleet {
         }
     }
 
+    /// Leaves out a silence so long that nothing of what was before counts any more: a fleet that
+    /// has just started decides the same. What its processes say to each other when nobody comes
+    /// is left out with it, and is not counted.
+    fn skip_silence(&mut self, came_us: u64) {
+        let counts_us = self.window_ms.saturating_mul(2_000).saturating_add(SILENCE_US);
+        let again_us = came_us.saturating_sub(WARM_UP_US);
+        if again_us <= self.net.now_us.saturating_add(counts_us) {
+            return;
+        }
+        // Whoever waits gets an answer first.
+        self.finish();
+        self.net.queue = Queue::new();
+        self.net.now_us = again_us;
+        self.homes.fill_with(new_home);
+        self.globe = MemoryGlobe::default();
+        self.nodes.fill_with(|| None);
+        for node in 0..self.nodes.len() {
+            if !self.is_killed(node, WARM_UP_US) {
+                self.start(node);
+            }
+        }
+        self.schedule_kills(WARM_UP_US);
+    }
+
     fn pass_until(&mut self, end_us: u64) {
         while let Some((at_us, event)) = self.net.queue.pop_before(end_us) {
             self.net.now_us = self.net.now_us.max(at_us);
@@ -331,6 +365,11 @@ impl Fleet {
             self.net.queue.push(at_us, Event::ToNode { whose, id, reply });
         }
     }
+}
+
+/// A store with nothing in it.
+fn new_home() -> Home {
+    Home { store: MemoryRegion::new(1), tidy_at: TIDY_MIN }
 }
 
 impl Home {

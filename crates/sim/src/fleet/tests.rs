@@ -203,3 +203,38 @@ fn a_check_that_no_server_takes_is_an_error() {
     assert!(fleet.call(0, (START_MS, None), &[]).is_err());
     assert!(fleet.call(0, (START_MS, None), &[check("ann", 1), short]).is_err());
 }
+
+#[test]
+fn years_of_silence_take_no_time_and_faults_come_when_they_were_said() {
+    const YEAR_MS: u64 = 365 * 86_400_000;
+    let second = 1_000_000;
+    let away = |node| Trouble {
+        kind: TroubleKind::Kill { region: 0, node },
+        from_us: (YEAR_MS - 60_000) * 1_000,
+        for_us: 120 * second,
+    };
+    let options = FleetOptions { troubles: vec![away(0), away(1)], ..options() };
+    let mut fleet = Fleet::new(options);
+    let full = |at_ms| (START_MS + at_ms, Some(0), vec![check("ann", 1)]);
+    // Full, silence, all are dead, all are back, and silence again.
+    let times = [0, 1_000, YEAR_MS, YEAR_MS + 61_000, YEAR_MS + 62_000, 3 * YEAR_MS];
+    let settled = run(&mut fleet, &times.map(full));
+    let admitted: Vec<bool> = settled.values().map(|one| one.admitted).collect();
+    assert_eq!(admitted, [true, false, true, true, false, true]);
+    let degraded: Vec<u64> =
+        settled.values().filter(|one| one.degraded).map(|one| one.number).collect();
+    assert_eq!(degraded, [2], "nobody lived");
+}
+
+#[test]
+fn a_pause_within_two_windows_is_no_silence() {
+    let mut fleet = Fleet::new(options());
+    let all = |at_ms| {
+        let check = FleetCheck { window_ms: 3_600_000, cost: 10, ..check("ann", 10) };
+        (START_MS + at_ms, Some(0), vec![check])
+    };
+    // Fourteen minutes after the hour, and four after the next: nearly all of it still counts.
+    let settled = run(&mut fleet, &[0, 3_000_000].map(all));
+    let admitted: Vec<bool> = settled.values().map(|one| one.admitted).collect();
+    assert_eq!(admitted, [true, false]);
+}

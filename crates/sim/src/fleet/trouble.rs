@@ -1,7 +1,7 @@
 //! What goes wrong in a fleet, and when.
 
-use super::Fleet;
 use super::net::{Event, Net};
+use super::{Fleet, FleetOptions};
 
 /// Something that goes wrong for a while. [`TroubleKind`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +60,13 @@ impl Trouble {
         Self { from_us: self.from_us.saturating_add(us), ..self }
     }
 
+    /// The process that it ends, if it is one of the fleet.
+    fn killed(self, options: &FleetOptions, warm_up_us: u64) -> Option<(Self, usize)> {
+        let TroubleKind::Kill { region, node } = self.kind else { return None };
+        let is_there = region < options.regions && node < options.nodes;
+        is_there.then(|| (self.after_us(warm_up_us), region * options.nodes + node))
+    }
+
     const fn is_on(&self, now_us: u64) -> bool {
         self.from_us <= now_us && now_us < self.from_us.saturating_add(self.for_us)
     }
@@ -90,18 +97,26 @@ impl Net {
 }
 
 impl Fleet {
-    /// Puts the ends of processes, and the starts of those that follow them, into the queue.
+    /// Puts the ends of processes, and the starts of those that follow them, into the queue: of
+    /// all that is still to come.
     pub(super) fn schedule_kills(&mut self, warm_up_us: u64) {
-        for trouble in &self.options.troubles {
-            let TroubleKind::Kill { region, node } = trouble.kind else { continue };
-            if region >= self.options.regions || node >= self.options.nodes {
-                continue;
-            }
-            let (trouble, node) =
-                (trouble.after_us(warm_up_us), region * self.options.nodes + node);
-            self.net.queue.push(trouble.from_us, Event::Kill { node });
+        let (options, net) = (&self.options, &mut self.net);
+        for trouble in &options.troubles {
+            let Some((trouble, node)) = trouble.killed(options, warm_up_us) else { continue };
             let back_us = trouble.from_us.saturating_add(trouble.for_us);
-            self.net.queue.push(back_us, Event::Start { node });
+            if trouble.from_us >= net.now_us {
+                net.queue.push(trouble.from_us, Event::Kill { node });
+            }
+            if back_us >= net.now_us {
+                net.queue.push(back_us, Event::Start { node });
+            }
         }
+    }
+
+    /// Whether a process has ended, and none has started in its place yet.
+    pub(super) fn is_killed(&self, node: usize, warm_up_us: u64) -> bool {
+        let kills = self.options.troubles.iter();
+        let mut kills = kills.filter_map(|trouble| trouble.killed(&self.options, warm_up_us));
+        kills.any(|(trouble, killed)| killed == node && trouble.is_on(self.net.now_us))
     }
 }
