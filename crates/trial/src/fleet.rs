@@ -32,7 +32,9 @@ use crate::topology::{Entry, Topology};
 #[derive(Debug)]
 pub struct Fleet {
     topology: Topology,
-    /// Started by the first call: faults are told from there.
+    /// When the trace begins, if that has been said: faults are told from there.
+    begin_unix_ms: Option<u64>,
+    /// Started by the first call.
     fleet: Option<tidegate_sim::Fleet>,
     settled: Vec<Settled>,
 }
@@ -41,7 +43,7 @@ impl Fleet {
     /// A fleet that starts with the first call. The [type](Self) has an example.
     #[must_use]
     pub const fn new(topology: Topology) -> Self {
-        Self { topology, fleet: None, settled: Vec::new() }
+        Self { topology, begin_unix_ms: None, fleet: None, settled: Vec::new() }
     }
 
     fn region(&self, call: &Call<'_>) -> Option<usize> {
@@ -61,13 +63,14 @@ impl Fleet {
 }
 
 impl Decide for Fleet {
-    fn asks_origin(&self) -> bool {
-        self.topology.entry == Entry::Origin
+    fn begin(&mut self, at_unix_ms: u64) {
+        self.begin_unix_ms = Some(at_unix_ms);
     }
 
     fn offer(&mut self, call: &Call<'_>, verdicts: &mut Vec<Verdict>) {
         let (region, topology) = (self.region(call), &self.topology);
-        let begin = || tidegate_sim::Fleet::new(topology.options(call.at_unix_ms));
+        let begin_unix_ms = self.begin_unix_ms.unwrap_or(call.at_unix_ms);
+        let begin = || tidegate_sim::Fleet::new(topology.options(begin_unix_ms));
         let fleet = self.fleet.get_or_insert_with(begin);
         let came = (call.at_unix_ms, region);
         // Names that are too long for a server have to be told apart all the same.

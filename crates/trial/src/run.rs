@@ -97,6 +97,9 @@ impl Run {
     pub(crate) fn offer(&mut self, record: &Record, number: u64, origin: Option<u64>) {
         self.rules.look(record);
         let at_unix_ms = record.at_unix_ms();
+        if number == 0 {
+            self.decide.begin(at_unix_ms);
+        }
         let mut waiting: ArrayVec<Waiting, LIMITS_MAX> = ArrayVec::new();
         let mut checks: ArrayVec<Check<'_>, LIMITS_MAX> = ArrayVec::new();
         for found in self.rules.found() {

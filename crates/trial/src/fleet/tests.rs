@@ -99,3 +99,23 @@ fn a_batch_says_which_of_its_checks_are_full() {
     let said: Vec<(bool, u128)> = verdicts.iter().map(|it| (it.admitted, it.full)).collect();
     assert_eq!(said, [(true, 0), (false, 2), (false, 2)]);
 }
+
+#[test]
+fn faults_are_told_from_the_first_request_not_from_the_first_that_is_limited() {
+    let text = "[[fault]]\nkind='store-away'\nregion=0\nfrom='1m'\nfor='2m'\n";
+    let degraded = |first_limited_ms: u64| {
+        let (topology, mut verdicts) = (Topology::parse("t", text).unwrap(), Vec::new());
+        let mut fleet = Fleet::new(topology);
+        fleet.begin(START_MS);
+        for number in 0..20 {
+            let at_unix_ms = START_MS + first_limited_ms + 1_000 * number;
+            let checks = [one("ann", 10)];
+            fleet.offer(&Call { number, at_unix_ms, origin: None, checks: &checks }, &mut verdicts);
+        }
+        fleet.finish(&mut verdicts);
+        verdicts.iter().filter(|verdict| verdict.degraded).count()
+    };
+    assert!(degraded(70_000) > 0, "the store is away");
+    assert_eq!(degraded(300_000), 0, "it is back long since");
+    assert_eq!(degraded(240_000), 0, "a minute after the first limited call is no time of a fault");
+}

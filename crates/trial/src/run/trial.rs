@@ -12,6 +12,8 @@ use crate::trace::{Fields, Record, Source, TraceError, disorder};
 const VERSION: u32 = 1;
 /// Requests between two words about progress.
 const PROGRESS_REQUESTS: u64 = 4_096;
+/// Time of the trace between two of them: where requests are rare, a fleet is busy with itself.
+const PROGRESS_MS: u64 = 60_000;
 
 /// What is to be tried.
 pub struct Plan {
@@ -98,7 +100,7 @@ impl Trial {
         progress: &mut dyn FnMut(u64),
     ) -> Result<Findings, TraceError> {
         let mut record = Record::default();
-        let mut number = 0_u64;
+        let (mut number, mut told_ms) = (0_u64, 0);
         while source.next(&mut record)? {
             let origin = self
                 .origin
@@ -111,7 +113,14 @@ impl Trial {
                 suggester.offer(&record);
             }
             number = number.saturating_add(1);
-            if number.is_multiple_of(PROGRESS_REQUESTS) {
+            if number == HOPELESS_REQUESTS {
+                self.check_fields(source)?;
+            }
+            let at_ms = record.at_unix_ms();
+            if number.is_multiple_of(PROGRESS_REQUESTS)
+                || at_ms.saturating_sub(told_ms) >= PROGRESS_MS
+            {
+                told_ms = at_ms;
                 progress(number);
             }
         }
