@@ -7,7 +7,9 @@
 mod call;
 mod findings;
 
+mod marks;
 mod report;
+mod share;
 
 pub use call::{Call, Check, Decide, StoreWork, Verdict};
 pub use findings::{
@@ -15,7 +17,9 @@ pub use findings::{
     PolicyFindings, Slice, Suggestion, TopologyFacts, Totals, TraceFacts, Waits,
 };
 
+pub use marks::{Visible, visible};
 pub use report::page;
+pub use share::share_of;
 
 mod compare;
 mod policy;

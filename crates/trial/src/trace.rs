@@ -68,7 +68,7 @@ impl std::error::Error for TraceError {}
 pub(crate) fn shown(line: &str) -> String {
     let mut text = String::new();
     for char in line.chars().take(SHOWN_CHARS) {
-        if char.is_control() {
+        if crate::marks::hides(char) {
             text.extend(char.escape_unicode());
         } else {
             text.push(char);

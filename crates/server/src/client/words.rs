@@ -1,6 +1,6 @@
 //! Times and texts as people read them.
 
-use std::fmt;
+pub(crate) use tidegate_trial::visible;
 
 /// A time to wait, rounded up: whoever comes back then is not too early.
 pub(super) fn in_words(ms: u64) -> String {
@@ -20,29 +20,6 @@ pub(crate) fn exactly(ms: u64) -> String {
     let whole = units.iter().find(|(unit_ms, _)| ms > 0 && ms.is_multiple_of(*unit_ms));
     let (unit_ms, unit) = whole.copied().unwrap_or((1, "ms"));
     format!("{}{unit}", ms / unit_ms)
-}
-
-/// A text of others, with what a terminal would obey written out.
-pub(crate) fn visible(text: &str) -> Visible<'_> {
-    Visible(text)
-}
-
-/// See [`visible`].
-pub(crate) struct Visible<'a>(&'a str);
-
-impl fmt::Display for Visible<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for char in self.0.chars() {
-            // Also what changes the direction of a line.
-            let hides = matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-            if char.is_control() || hides {
-                write!(f, "{}", char.escape_unicode())?;
-            } else {
-                write!(f, "{char}")?;
-            }
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -83,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_terminal_obeys_nothing_that_others_wrote() {
-        let said = visible("a\u{1b}[2Jb\nc\u{202e}d\u{9b}é").to_string();
-        assert_eq!(said, "a\\u{1b}[2Jb\\u{a}c\\u{202e}d\\u{9b}é");
+        let said = visible("a\u{1b}[2Jb\nc\u{202e}d\u{9b}é\u{200b}").to_string();
+        assert_eq!(said, "a\\u{1b}[2Jb\\u{a}c\\u{202e}d\\u{9b}é\\u{200b}");
     }
 }

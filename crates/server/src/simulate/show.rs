@@ -4,7 +4,7 @@ use std::fmt;
 
 use tidegate_trial::{
     Affected, Changed, Comparison, Findings, LimitFindings, PolicyFindings, Slice, StoreWork,
-    Suggestion, TraceFacts, Waits,
+    Suggestion, TraceFacts, Waits, share_of,
 };
 
 use crate::client::words::{exactly, visible};
@@ -35,7 +35,7 @@ impl fmt::Display for Shown<'_> {
         for warning in warnings {
             writeln!(f, "mind        {}", visible(warning))?;
         }
-        write!(f, "decided by  {}", topology.summary)?;
+        write!(f, "decided by  {}", visible(&topology.summary))?;
         for fact in &topology.facts {
             write!(f, "\n            {}: {}", visible(&fact.name), visible(&fact.value))?;
         }
@@ -83,7 +83,7 @@ fn show_policy(policy: &PolicyFindings, f: &mut fmt::Formatter<'_>) -> fmt::Resu
     write!(f, "\n\npolicy {}", visible(name))?;
     let calls = totals.admitted.saturating_add(totals.denied);
     for (what, count) in [("admitted", totals.admitted), ("denied", totals.denied)] {
-        let bar = "█".repeat(usize::try_from(share_of(count, calls, BAR)).unwrap_or(0));
+        let bar = "█".repeat(usize::try_from(places_of(count, calls, BAR)).unwrap_or(0));
         let line = format!("  {what:16}  {:>13}  {:>7}  {bar}", many(count), percent(count, calls));
         write!(f, "\n{}", line.trim_end())?;
     }
@@ -128,7 +128,7 @@ fn sparks(slices: &[Slice]) -> String {
     let most = sums.iter().copied().max().unwrap_or(0);
     let height = |sum: &u64| {
         // Whatever is not nothing is seen.
-        let level = share_of(*sum, most, 8).max(u64::from(*sum > 0));
+        let level = places_of(*sum, most, 8).max(u64::from(*sum > 0));
         usize::try_from(level).ok().and_then(|level| LEVELS.get(level)).copied().unwrap_or(' ')
     };
     sums.iter().map(height).collect()
@@ -315,10 +315,11 @@ fn many(number: u64) -> String {
     text
 }
 
-fn share_of(part: u64, whole: u64, of: u64) -> u64 {
-    let share = u128::from(part) * u128::from(of);
-    let share = share.checked_div(u128::from(whole)).unwrap_or(0);
-    u64::try_from(share).unwrap_or(of)
+/// Full places of so many: a bar is as long as what it shows.
+fn places_of(part: u64, whole: u64, places: u64) -> u64 {
+    let full = u128::from(part) * u128::from(places);
+    let full = full.checked_div(u128::from(whole)).unwrap_or(0);
+    u64::try_from(full).unwrap_or(places)
 }
 
 /// With one digit after the point; what is not nothing is never shown as nothing.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::report::hides;
+use crate::marks::visible;
 
 /// All that is wrong with a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,11 +58,13 @@ impl Mistake {
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { text, place } = self;
+        // Names in it are those of the file.
+        let text = visible(text);
         let Some(Place { path, line, column, shown }) = place else {
-            return f.write_str(&visible(text));
+            return write!(f, "{text}");
         };
         let (margin, left) = (line.to_string().len(), column.saturating_sub(1));
-        writeln!(f, "{}:{line}:{column}: {}", visible(path), visible(text))?;
+        writeln!(f, "{}:{line}:{column}: {text}", visible(path))?;
         writeln!(f, "  {line} | {}", crate::trace::shown(shown))?;
         write!(f, "  {:margin$} | {:left$}^", "", "")
     }

@@ -177,3 +177,10 @@ fn the_most_literal_override_applies_and_of_equals_the_first() {
         assert_eq!(all(patterns).find(name), expected, "{patterns:?} {name}");
     }
 }
+
+#[test]
+fn a_mistake_shows_names_and_obeys_nothing_in_them() {
+    let limit = LIMIT.replace("'a'", "\"a\\u001b[31m\\u200bb\"");
+    let why = parse(&limit.repeat(2)).unwrap_err();
+    assert!(why.contains("there are two limits `a\\u{1b}[31m\\u{200b}b`"), "{why}");
+}

@@ -6,6 +6,7 @@
 use std::fmt::{Display, Write as _};
 
 use super::words;
+use crate::marks::hides;
 
 /// A page that grows.
 #[derive(Debug, Default)]
@@ -164,14 +165,6 @@ impl std::fmt::Write for Escaped<'_> {
         }
         Ok(())
     }
-}
-
-/// Whether a character is not seen, or turns the direction of what stands around it.
-pub(crate) fn hides(character: char) -> bool {
-    character.is_control()
-        || matches!(character,
-            '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]

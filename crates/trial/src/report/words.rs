@@ -1,5 +1,7 @@
 //! Numbers and times as people read them. No floats: what is rounded is rounded once.
 
+use crate::share::share_of;
+
 /// Keeps a number and its unit on one line.
 const JOINT: char = '\u{a0}';
 
@@ -37,14 +39,11 @@ pub(super) fn share(part: u64, whole: u64) -> String {
     if part >= whole {
         return format!("100{JOINT}%");
     }
-    // In hundredths of a percent, rounded.
-    let doubled = u128::from(part).saturating_mul(20_000) / u128::from(whole);
-    let hundredths = u64::try_from(doubled.div_ceil(2)).unwrap_or(u64::MAX);
-    match hundredths {
+    match share_of(part, whole, 10_000) {
         0 => format!("under 0.01{JOINT}%"),
-        1..100 => format!("0.{hundredths:02}{JOINT}%"),
+        hundredths @ 1..100 => format!("0.{hundredths:02}{JOINT}%"),
         _ => {
-            let tenths = hundredths.saturating_add(5).min(9_990 + 9) / 10;
+            let tenths = share_of(part, whole, 1_000);
             format!("{}.{}{JOINT}%", tenths / 10, tenths % 10)
         }
     }
@@ -156,6 +155,7 @@ mod tests {
         assert_eq!(of(12, 1_000), "1.2 %");
         assert_eq!(of(1, 3), "33.3 %");
         assert_eq!(of(2, 3), "66.7 %");
+        assert_eq!(of(24_645, 100_000), "24.6 %");
         assert_eq!(of(999_999, 1_000_000), "99.9 %");
         assert_eq!(of(u64::MAX - 1, u64::MAX), "99.9 %");
     }

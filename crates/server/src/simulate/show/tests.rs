@@ -8,6 +8,8 @@ use super::*;
 fn numbers_are_easy_to_read() {
     assert_eq!([0, 999, 1_000, 1_234_567].map(many), ["0", "999", "1,000", "1,234,567"]);
     assert_eq!(percent(1, 1_000_000), "< 0.1 %");
+    // As the page rounds.
+    assert_eq!((percent(3_217, 13_027), percent(7_999, 8_000)), ("24.7 %".into(), "99.9 %".into()));
     assert_eq!(
         (percent(0, 7), percent(1, 3), percent(5, 0)),
         ("0.0 %".into(), "33.3 %".into(), "< 0.1 %".into())
