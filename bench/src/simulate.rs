@@ -19,7 +19,8 @@ const START_S: u64 = 1_760_104_500;
 const HOURS: u64 = 6;
 /// What a trial has to decide in a second of one core.
 const RATE_MIN: f64 = 1_000_000.0;
-/// What it may take of ten million lines with a million identifiers.
+/// What it may take of ten million lines with a million identifiers, with one limit of a minute.
+/// Two policies, more limits, longer windows and suggestions take more: they are not measured.
 const BYTES_MAX: f64 = 1_073_741_824.0;
 /// How much text is made at a time.
 const TEXT_BYTES: usize = 1 << 16;
@@ -89,7 +90,7 @@ fn print(case: &str, figures: &[(&str, f64, &str)], args: &Args) -> Result<ExitC
     let of = |name: &str| figures.iter().find(|(what, ..)| *what == name).map_or(0.0, |it| it.1);
     let targets = [
         ("decide", ">= 1,000,000 requests/s of a core", of("decide"), of("decide") >= RATE_MIN),
-        ("memory", "< 1 GiB resident", of("memory"), of("memory") < BYTES_MAX),
+        ("memory", "one limit of 1m: < 1 GiB resident", of("memory"), of("memory") < BYTES_MAX),
     ];
     for (what, target, value, met) in targets.into_iter().filter(|_| !args.smoke) {
         let (case, measured) = (format!("{case}/{what}"), format!("{value:.0}"));
