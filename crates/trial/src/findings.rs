@@ -30,7 +30,8 @@ pub struct Findings {
 pub struct TraceFacts {
     /// A file, `standard input`, or the name of a generator.
     pub source: String,
-    /// `common`, `combined`, `json`, `csv`, or `generated`.
+    /// `common`, `combined`, `json`, `csv`, or `generated`; of several files that differ, all of
+    /// them with `and` between.
     pub format: String,
     /// Lines read, with those that are empty or malformed.
     pub lines: u64,

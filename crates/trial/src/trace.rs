@@ -5,9 +5,10 @@
 //! lacks what a limit needs. Fails with an [error](TraceError) that shows a line and what was
 //! expected instead.
 //!
-//! In the order of a line's life: `lines` (bytes to lines, unpacked), `begin` (which file is first)
-//! and `detect` (which format), `common`, `json` and `csv` (a line to a [`Record`], `time` for its time and `names` for what
-//! others call a field), `jumps` (times that cannot be), `reader` (all of it), `ordered` (by time).
+//! In the order of a line's life: `lines` (bytes to lines, unpacked), `begin` and `detect` (which
+//! format, and from when on), `common`, `json` and `csv` (a line to a [`Record`], `time` for its time
+//! and `names` for what others call a field), `jumps` (times that cannot be), `reader` (all of a
+//! log), `merged` (several side by side), `ordered` (by time).
 
 mod begin;
 mod common;
@@ -16,6 +17,7 @@ mod detect;
 mod json;
 mod jumps;
 mod lines;
+mod merged;
 mod names;
 mod ordered;
 mod reader;

@@ -1,4 +1,4 @@
-//! How each input begins: which format it has, and which of them comes first.
+//! How each input begins: in which format, and when.
 
 use std::io::{self, Cursor, Read};
 
@@ -20,6 +20,8 @@ pub(super) struct Begun {
     pub(super) input: Input,
     pub(super) parser: Parser,
     pub(super) format: &'static str,
+    /// The time of its first request.
+    pub(super) first_ms: u64,
 }
 
 /// Finds out the format of each input, and puts them in the order of their first requests: logs
@@ -50,27 +52,25 @@ pub(super) fn begun(
         let lines: Vec<String> = found.into_iter().flat_map(|(_, lines, _)| lines).collect();
         return Err(unknown(source, &lines, options));
     };
-    let (mut all, mut at_ms) = (Vec::with_capacity(found.len()), 0);
+    let (mut all, mut first_ms) = (Vec::with_capacity(found.len()), 0);
     for (input, lines, way) in found {
         before = way.unwrap_or(before);
         let (mut parser, format) = before.clone();
         // Where no request is found, it stays behind the one before.
-        at_ms = typical_ms(&lines, &mut parser, fields).unwrap_or(at_ms);
-        all.push((at_ms, Begun { input, parser, format }));
+        first_ms = earliest_ms(&lines, &mut parser, fields).unwrap_or(first_ms);
+        all.push(Begun { input, parser, format, first_ms });
     }
-    all.sort_by_key(|(at_ms, _)| *at_ms);
-    Ok(all.into_iter().map(|(_, begun)| begun).collect())
+    all.sort_by_key(|begun| begun.first_ms);
+    Ok(all)
 }
 
-/// When these lines were, by the one in the middle: a wrong clock moves no file.
-fn typical_ms(lines: &[String], parser: &mut Parser, fields: &Fields) -> Option<u64> {
+/// The earliest of these lines: too early opens a file too early, and does no harm.
+fn earliest_ms(lines: &[String], parser: &mut Parser, fields: &Fields) -> Option<u64> {
     let mut record = Record::default();
     let at_ms = |line: &String| {
         parser.parse(line, fields, &mut record).is_ok().then(|| record.at_unix_ms())
     };
-    let mut all: Vec<u64> = lines.iter().filter_map(at_ms).collect();
-    all.sort_unstable();
-    all.get(all.len() / 2).copied()
+    lines.iter().filter_map(at_ms).min()
 }
 
 /// The first lines of an input, which then begins where it did.

@@ -16,8 +16,6 @@ pub(super) const REASON: &str =
 pub(super) struct Place {
     /// The number of its line.
     pub(super) line: u64,
-    /// The input.
-    pub(super) name: String,
     /// How it begins.
     pub(super) sample: String,
 }

@@ -70,14 +70,12 @@ pub(super) struct Lines {
     pub(super) name: String,
     /// The number of the last line in it.
     pub(super) number: u64,
-    /// How many inputs were begun.
-    pub(super) begun: usize,
 }
 
 impl Lines {
     pub(super) fn new(inputs: Vec<Input>) -> Self {
         let inputs = VecDeque::from(inputs);
-        Self { inputs, current: None, name: String::new(), number: 0, begun: 0 }
+        Self { inputs, current: None, name: String::new(), number: 0 }
     }
 
     /// Puts the next line into `line`, without its end.
@@ -89,7 +87,6 @@ impl Lines {
                     return Ok(Next::End);
                 };
                 (self.name, self.number) = (name, 0);
-                self.begun = self.begun.saturating_add(1);
                 self.current = Some(unpacked(read)?);
                 continue;
             };

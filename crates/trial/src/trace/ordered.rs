@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::detect::ReadOptions;
 use super::lines::Input;
-use super::reader::Reader;
+use super::merged::Merged;
 use super::{Fields, Record, Source, TraceError};
 use crate::findings::TraceFacts;
 
@@ -58,7 +58,7 @@ pub(crate) fn disorder(facts: &TraceFacts) -> Option<String> {
 /// # Ok::<(), tidegate_trial::TraceError>(())
 /// ```
 pub struct Logs {
-    reader: Reader,
+    merged: Merged,
     reorder_ms: u64,
     /// By time, then as they came: where in `held` they are.
     order: BinaryHeap<Reverse<(u64, u64, usize)>>,
@@ -69,8 +69,10 @@ pub struct Logs {
     came: u64,
     /// The latest time that was read.
     latest_ms: u64,
-    /// The time of the last one that was given out.
+    /// The times of the first one and the last one that were given out.
+    first_ms: Option<u64>,
     given_ms: u64,
+    out_of_order: u64,
     ended: bool,
 }
 
@@ -90,9 +92,9 @@ impl Logs {
         options: &ReadOptions,
         fields: Fields,
     ) -> Result<Self, TraceError> {
-        let reader = Reader::new(inputs, options, fields)?;
+        let merged = Merged::new(inputs, options, &fields)?;
         Ok(Self {
-            reader,
+            merged,
             reorder_ms: options.reorder_ms,
             order: BinaryHeap::new(),
             held: Vec::new(),
@@ -100,7 +102,9 @@ impl Logs {
             held_bytes: 0,
             came: 0,
             latest_ms: 0,
+            first_ms: None,
             given_ms: 0,
+            out_of_order: 0,
             ended: false,
         })
     }
@@ -146,23 +150,19 @@ impl Logs {
 
     /// Times never fall.
     fn clamp(&mut self, record: &mut Record) {
-        let facts = &mut self.reader.facts;
         if record.at_unix_ms() < self.given_ms {
-            facts.out_of_order = facts.out_of_order.saturating_add(1);
+            self.out_of_order = self.out_of_order.saturating_add(1);
             record.set_at_unix_ms(self.given_ms);
         }
-        if facts.first_unix_ms == 0 {
-            facts.first_unix_ms = record.at_unix_ms();
-        }
         self.given_ms = record.at_unix_ms();
-        facts.last_unix_ms = self.given_ms;
+        self.first_ms.get_or_insert(self.given_ms);
     }
 }
 
 impl Source for Logs {
     fn next(&mut self, record: &mut Record) -> Result<bool, TraceError> {
         if self.reorder_ms == 0 {
-            let more = self.reader.next(record)?;
+            let more = self.merged.next(record)?;
             if more {
                 self.clamp(record);
             }
@@ -172,7 +172,7 @@ impl Source for Logs {
             if self.ended {
                 return Ok(false);
             }
-            if !self.reader.next(record)? {
+            if !self.merged.next(record)? {
                 self.ended = true;
                 continue;
             }
@@ -182,11 +182,16 @@ impl Source for Logs {
     }
 
     fn facts(&self) -> TraceFacts {
-        self.reader.facts.clone()
+        TraceFacts {
+            out_of_order: self.out_of_order,
+            first_unix_ms: self.first_ms.unwrap_or(0),
+            last_unix_ms: self.given_ms,
+            ..self.merged.facts()
+        }
     }
 
     fn sample(&self) -> Option<&str> {
-        self.reader.sample()
+        self.merged.sample()
     }
 }
 

@@ -2,18 +2,18 @@
 
 use std::collections::VecDeque;
 
-use super::begin::{Begun, begun};
+use super::begin::Begun;
 use super::csv::Quotes;
-use super::detect::{Parser, ReadOptions, example};
+use super::detect::{Parser, example};
 use super::jumps::{Jumps, Place, REASON};
-use super::lines::{Input, LINE_BYTES_MAX, Lines, Next};
+use super::lines::{LINE_BYTES_MAX, Lines, Next};
 use super::{Fields, Record, TraceError, shown};
 use crate::findings::{Malformed, TraceFacts};
 
 /// If so many lines begin a trace and none is a request, it is no trace.
 const HOPELESS_LINES: u64 = 1_000;
 /// Malformed lines that are shown.
-const MALFORMED_SHOWN: usize = 10;
+pub(super) const MALFORMED_SHOWN: usize = 10;
 /// Lines that one request in CSV may have, with line ends in quotes.
 const JOINED_LINES_MAX: usize = 64;
 
@@ -22,8 +22,6 @@ const UNCLOSED: &str = "a quote is open at its end, and none of the next lines c
 
 /// A line that was read before its turn.
 struct Ahead {
-    /// The number of its input.
-    from: usize,
     number: u64,
     next: Next,
     text: String,
@@ -33,16 +31,13 @@ struct Ahead {
 pub(super) struct Reader {
     lines: Lines,
     parser: Parser,
-    /// For the inputs that follow.
-    parsers: VecDeque<Parser>,
     pub(super) fields: Fields,
     /// Lines that could belong to the one before.
     ahead: VecDeque<Ahead>,
     line: Vec<u8>,
-    /// The last line, the number of the input it is from, and the names of all.
+    /// The last line.
     text: String,
-    from: usize,
-    names: Vec<String>,
+    is_alone: bool,
     /// The numbers of these fields, if they are asked for.
     path: Option<usize>,
     query: Option<usize>,
@@ -52,48 +47,26 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(
-        inputs: Vec<Input>,
-        options: &ReadOptions,
-        fields: Fields,
-    ) -> Result<Self, TraceError> {
-        let source = match inputs.as_slice() {
-            [] => return Err(TraceError("there is nothing to read".to_owned())),
-            [one] => one.name.clone(),
-            [one, more @ ..] => format!("{} and {} more", one.name, more.len()),
-        };
-        let begun = begun(inputs, &source, options, &fields)?;
-        let (mut inputs, mut parsers) = (Vec::new(), VecDeque::new());
-        let mut formats: Vec<&str> = Vec::new();
-        for Begun { input, parser, format } in begun {
-            inputs.push(input);
-            parsers.push_back(parser);
-            if !formats.contains(&format) {
-                formats.push(format);
-            }
-        }
-        let nothing = || TraceError("there is nothing to read".to_owned());
-        let parser = parsers.pop_front().ok_or_else(nothing)?;
-        let format = formats.join(" and ");
-        let names = inputs.iter().map(|input| input.name.clone()).collect();
+    /// One that `is_alone` may give up early: nothing else can be read.
+    pub(super) fn new(begun: Begun, fields: Fields, is_alone: bool) -> Self {
+        let Begun { input, parser, format, .. } = begun;
+        let (source, format) = (input.name.clone(), format.to_owned());
         let facts = TraceFacts { source, format, ..TraceFacts::default() };
         let (path, query) = (fields.number("path"), fields.number("query"));
-        Ok(Self {
-            lines: Lines::new(inputs),
+        Self {
+            lines: Lines::new(vec![input]),
             parser,
-            parsers,
             fields,
             ahead: VecDeque::new(),
             line: Vec::new(),
             text: String::new(),
-            from: 1,
-            names,
+            is_alone,
             path,
             query,
             sample: None,
             jumps: Jumps::default(),
             facts,
-        })
+        }
     }
 
     pub(super) fn sample(&self) -> Option<&str> {
@@ -106,10 +79,10 @@ impl Reader {
             let heard = if let Some(place) = self.jumps.waiting(record) {
                 self.jumps.hear(record, || place)
             } else if let Some(line) = self.read(record)? {
-                let Self { jumps, names, from, text, .. } = self;
-                jumps.hear(record, || place(line, names, *from, text))
+                let Self { jumps, text, .. } = self;
+                jumps.hear(record, || Place { line, sample: shown(text) })
             } else {
-                return self.end(record);
+                return Ok(self.end(record));
             };
             if let Some(place) = heard.refuted {
                 self.malformed_at(place, REASON.to_owned());
@@ -122,20 +95,17 @@ impl Reader {
     }
 
     /// Nothing more can be read. A request that is doubted still is one if it is the only one.
-    fn end(&mut self, record: &mut Record) -> Result<bool, TraceError> {
+    fn end(&mut self, record: &mut Record) -> bool {
         match self.jumps.end() {
             Some((only, _, true)) => {
                 *record = only;
                 self.facts.requests = self.facts.requests.saturating_add(1);
-                return Ok(true);
+                return true;
             }
             Some((_, place, false)) => self.malformed_at(place, REASON.to_owned()),
             None => {}
         }
-        if self.facts.requests == 0 {
-            return Err(self.hopeless());
-        }
-        Ok(false)
+        false
     }
 
     /// Puts what the next line that is a request says into `record`. Answers with its number.
@@ -181,7 +151,8 @@ impl Reader {
                 }
                 Err(why) => self.malformed(number, why),
             }
-            if self.sample.is_none() && self.facts.malformed >= HOPELESS_LINES {
+            let nothing = self.is_alone && self.sample.is_none();
+            if nothing && self.facts.malformed >= HOPELESS_LINES {
                 return Err(self.hopeless());
             }
         }
@@ -190,9 +161,8 @@ impl Reader {
 
     /// The next line, with its number.
     fn line(&mut self) -> Result<Option<(u64, Next)>, TraceError> {
-        if let Some(Ahead { from, number, next, text }) = self.ahead.pop_front() {
+        if let Some(Ahead { number, next, text }) = self.ahead.pop_front() {
             self.text = text;
-            self.enter(from);
             return Ok(Some((number, next)));
         }
         let next = self.lines.next(&mut self.line).map_err(|why| broken(&self.lines, &why))?;
@@ -200,18 +170,7 @@ impl Reader {
             return Ok(None);
         }
         self.take();
-        self.enter(self.lines.begun);
         Ok(Some((self.lines.number, next)))
-    }
-
-    /// The line is from this input. Each is read in its own way.
-    fn enter(&mut self, from: usize) {
-        while self.from < from {
-            self.from = self.from.saturating_add(1);
-            if let Some(parser) = self.parsers.pop_front() {
-                self.parser = parser;
-            }
-        }
     }
 
     /// Makes the bytes of the line the text.
@@ -240,11 +199,9 @@ impl Reader {
                 self.look_ahead()?;
             }
             let Parser::Csv(csv) = &mut self.parser else { return Ok(false) };
-            let Some(Ahead { from, next, text, .. }) = self.ahead.get(at) else {
-                return Ok(false);
-            };
+            let Some(Ahead { next, text, .. }) = self.ahead.get(at) else { return Ok(false) };
             bytes = bytes.saturating_add(text.len());
-            let goes_on = *from == self.from && *next == Next::Line && bytes < LINE_BYTES_MAX;
+            let goes_on = *next == Next::Line && bytes < LINE_BYTES_MAX;
             if !goes_on || csv.is_request(text) {
                 return Ok(false);
             }
@@ -266,9 +223,9 @@ impl Reader {
     fn look_ahead(&mut self) -> Result<(), TraceError> {
         let next = self.lines.next(&mut self.line).map_err(|why| broken(&self.lines, &why))?;
         if next != Next::End {
-            let (from, number) = (self.lines.begun, self.lines.number);
+            let number = self.lines.number;
             let text = String::from_utf8_lossy(&self.line).into_owned();
-            self.ahead.push_back(Ahead { from, number, next, text });
+            self.ahead.push_back(Ahead { number, next, text });
         }
         Ok(())
     }
@@ -296,22 +253,24 @@ impl Reader {
     }
 
     fn malformed(&mut self, line: u64, reason: String) {
-        let place = place(line, &self.names, self.from, &self.text);
-        self.malformed_at(place, reason);
+        let sample = shown(&self.text);
+        self.malformed_at(Place { line, sample }, reason);
     }
 
     fn malformed_at(&mut self, place: Place, reason: String) {
         self.facts.malformed = self.facts.malformed.saturating_add(1);
         if self.facts.malformed_first.len() < MALFORMED_SHOWN {
-            let Place { line, name, sample } = place;
-            let several = self.names.len() > 1;
-            let place = if several { format!(" (in {name})") } else { String::new() };
-            let reason = format!("{reason}{place}");
+            let Place { line, sample } = place;
+            let reason = match self.is_alone {
+                true => reason,
+                false => format!("{reason} (in {})", self.facts.source),
+            };
             self.facts.malformed_first.push(Malformed { line, reason, sample });
         }
     }
 
-    fn hopeless(&self) -> TraceError {
+    /// None of its lines is a request.
+    pub(super) fn hopeless(&self) -> TraceError {
         let TraceFacts { source, format, malformed, malformed_first, .. } = &self.facts;
         let Some(Malformed { line, reason, sample }) = malformed_first.first() else {
             return TraceError(format!("there is no request in {source}"));
@@ -323,12 +282,6 @@ impl Reader {
             example(&self.parser)
         ))
     }
-}
-
-/// Where a line stands, in the input of this number.
-fn place(line: u64, names: &[String], from: usize, text: &str) -> Place {
-    let name = from.checked_sub(1).and_then(|at| names.get(at));
-    Place { line, name: name.cloned().unwrap_or_default(), sample: shown(text) }
 }
 
 fn broken(lines: &Lines, why: &std::io::Error) -> TraceError {

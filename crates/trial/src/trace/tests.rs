@@ -239,3 +239,21 @@ fn much_disorder_is_said_loudly_and_a_little_is_not() {
     let said = disorder(&facts(11)).unwrap();
     assert!(said.starts_with("11 of 1000 requests are out of order"), "{said}");
 }
+
+#[test]
+fn logs_of_several_servers_are_one_trace() {
+    let server = |number: u64| {
+        let line = |at: u64| json(BASE_S + at * 10 + number, &format!("{at}-{number}"));
+        (0..1_000).map(line).collect::<String>()
+    };
+    let (first, second, third) = (server(0), server(5), server(3));
+    let texts = [&*first, "noise\n", &second, &third];
+    for reorder_ms in [0, 2_000] {
+        let options = ReadOptions { reorder_ms, ..ReadOptions::default() };
+        let (found, facts) = all(read(&texts, "ip", &options).unwrap());
+        assert_eq!((facts.requests, facts.out_of_order, facts.malformed), (3_000, 0, 1));
+        let begin: Vec<&str> = found.iter().take(4).map(|(_, ip)| ip.as_str()).collect();
+        assert_eq!(begin, ["0-0", "0-3", "0-5", "1-0"]);
+        assert_eq!(facts.last_unix_ms, (BASE_S + 9_995) * 1_000);
+    }
+}
