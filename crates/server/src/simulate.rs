@@ -2,10 +2,12 @@
 //!
 //! Promises: the decisions are those of a server, by the same code; nothing is connected to, and
 //! nothing is written but what is printed, the page of `--report` and the log of `--write-log`.
-//! Refuses: a policy with a mistake, a log of which nothing can be read. Fails with 2, and says what
-//! was expected.
+//! Refuses: a policy with a mistake, a log of which nothing can be read, to write over what it
+//! reads. Fails with 2, and says what was expected. What was found is printed before the page is
+//! written: whatever becomes of the page, it is not lost.
 
 mod made;
+mod page;
 mod progress;
 mod show;
 
@@ -20,7 +22,7 @@ use tidegate_trial::{
     By, Fields, Findings, Input, Logs, Plan, Policy, ReadOptions, Source, SuggestOptions, Trial,
 };
 
-use crate::cli::output::{say, say_json};
+use crate::cli::output::tell;
 use crate::cli::{PolicyArgs, SimulateArgs};
 use progress::Progress;
 use show::Shown;
@@ -46,15 +48,7 @@ const STDIN: &str = "-";
 #[must_use]
 pub fn simulate(args: &SimulateArgs) -> ExitCode {
     match tried(args) {
-        Ok(None) => ExitCode::SUCCESS,
-        Ok(Some(findings)) => {
-            if args.json {
-                say_json(&findings);
-            } else {
-                say(&Shown::new(&findings));
-            }
-            ExitCode::SUCCESS
-        }
+        Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("error: {why}");
             ExitCode::from(UNUSABLE)
@@ -62,28 +56,25 @@ pub fn simulate(args: &SimulateArgs) -> ExitCode {
     }
 }
 
-/// What came of it; nothing, if only a log was to be written.
-fn tried(args: &SimulateArgs) -> Result<Option<Findings>, String> {
-    let Some(path) = &args.generate.write_log else { return findings_with_page(args).map(Some) };
-    let topology = made::topology(args)?;
-    let policies = policies(&args.policy)?;
-    if let Some(options) = made::options(args, &policies, topology.as_ref())? {
-        made::write(&options, path)?;
+/// Tries it, and prints and writes what came of it; or only writes a log.
+fn tried(args: &SimulateArgs) -> Result<(), String> {
+    if let Some(path) = &args.generate.write_log {
+        page::refuse_inputs(path, args)?;
+        let topology = made::topology(args)?;
+        let policies = policies(&args.policy)?;
+        let options = made::options(args, &policies, topology.as_ref())?;
+        return options.map_or(Ok(()), |options| made::write(&options, path));
     }
-    Ok(None)
+    let report = args.report.as_deref();
+    // That it can be written is known before anything is read.
+    report.map_or(Ok(()), |path| page::check(path, args))?;
+    let findings = findings(args)?;
+    print(&findings, args).map_err(|why| format!("cannot print what was found: {why}"))?;
+    report.map_or(Ok(()), |path| page::write(path, &tidegate_trial::page(&findings)))
 }
 
-/// Writes the page, too, if one is wanted. That it can be written is known before anything is read.
-fn findings_with_page(args: &SimulateArgs) -> Result<Findings, String> {
-    let Some(path) = &args.report else { return findings(args) };
-    let cannot = |why: io::Error| format!("cannot write {}: {why}", path.display());
-    // What it holds stays until there is something better.
-    let options = File::options().write(true).create(true).truncate(false).open(path);
-    let mut file = options.map_err(cannot)?;
-    let findings = findings(args)?;
-    let page = tidegate_trial::page(&findings);
-    file.set_len(0).and_then(|()| file.write_all(page.as_bytes())).map_err(cannot)?;
-    Ok(findings)
+fn print(findings: &Findings, args: &SimulateArgs) -> io::Result<()> {
+    if args.json { tell(&serde_json::to_string(findings)?) } else { tell(&Shown::new(findings)) }
 }
 
 fn findings(args: &SimulateArgs) -> Result<Findings, String> {
@@ -115,6 +106,9 @@ fn findings(args: &SimulateArgs) -> Result<Findings, String> {
 fn logs(args: &SimulateArgs, fields: Fields) -> Result<(Box<dyn Source>, Progress), String> {
     let read = Rc::new(Cell::new(0));
     let (mut inputs, mut bytes) = (Vec::new(), Some(0_u64));
+    if args.files.iter().filter(|path| path.as_os_str() == STDIN).count() > 1 {
+        return Err("`-` is standard input, which can be read once: say it once".to_owned());
+    }
     for path in &args.files {
         let (input, len) = input(path, &read)?;
         inputs.push(input);
@@ -224,9 +218,13 @@ fn suggestions(args: &SimulateArgs, tried: &[Policy]) -> Result<Option<SuggestOp
         // The numbers are what is looked for.
         None => Policy::one(by(&args.policy), 1, 60_000).map_err(|why| why.to_string())?,
     };
+    let (mut windows_ms, max_affected_ppm) = (Vec::new(), said.max_affected);
     for window_ms in &said.windows {
         Policy::one(By::field("ip"), 1, *window_ms).map_err(|why| format!("--windows: {why}"))?;
+        // 60s and 1m are one.
+        if !windows_ms.contains(window_ms) {
+            windows_ms.push(*window_ms);
+        }
     }
-    let (windows_ms, max_affected_ppm) = (said.windows.clone(), said.max_affected);
     Ok(Some(SuggestOptions { policy, windows_ms, max_affected_ppm }))
 }

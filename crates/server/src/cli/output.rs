@@ -17,7 +17,16 @@ pub enum Output {
 
 /// Tells whoever reads; a closed pipe is not an error.
 pub(crate) fn say(text: &dyn Display) {
-    let _ = writeln!(io::stdout().lock(), "{text}");
+    let _ = tell(text);
+}
+
+/// The same for what must not be lost: a full disk is an error, a closed pipe is not.
+pub(crate) fn tell(text: &dyn Display) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(why) if why.kind() != io::ErrorKind::BrokenPipe => Err(why),
+        _ => Ok(()),
+    }
 }
 
 /// Tells a program.

@@ -1,5 +1,7 @@
 //! `tidegate simulate` on files and pipes, as a user runs it.
 
+mod edges;
+
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
