@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use tidegate_limiter::LIMIT_MAX;
 use tidegate_trial::Format;
 
 use super::globe::duration_ms;
@@ -137,13 +138,19 @@ pub struct PolicyArgs {
     #[arg(long, value_name = "PATH", requires = "policy")]
     pub against: Option<PathBuf>,
     /// Without a file: how much is admitted in a window.
-    #[arg(long, value_name = "N", requires = "window", requires = "by")]
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "window",
+        requires = "by",
+        value_parser = clap::value_parser!(u64).range(0..=LIMIT_MAX)
+    )]
     pub limit: Option<u64>,
     /// Without a file: the length of the window, a number with s, m, h or d.
     #[arg(long, value_name = "DURATION", value_parser = duration_ms, requires = "limit")]
     pub window: Option<u64>,
     /// Without a file: who is limited. One field, or several with commas between.
-    #[arg(long, value_name = "FIELD", value_delimiter = ',')]
+    #[arg(long, value_name = "FIELD", value_delimiter = ',', value_parser = field)]
     pub by: Vec<String>,
 }
 
@@ -157,7 +164,8 @@ pub struct SuggestArgs {
     #[arg(long)]
     pub suggest: bool,
     /// How many: a share of the identifiers.
-    #[arg(long, value_name = "PERCENT", default_value = "0.1%", value_parser = share)]
+    #[arg(long, value_name = "PERCENT", default_value = "0.1%", value_parser = share,
+        requires = "suggest")]
     pub max_affected: u64,
     /// The lengths of windows to suggest limits for.
     #[arg(
@@ -165,7 +173,8 @@ pub struct SuggestArgs {
         value_name = "DURATIONS",
         default_value = "1s,10s,1m,10m,1h",
         value_delimiter = ',',
-        value_parser = duration_ms
+        value_parser = duration_ms,
+        requires = "suggest"
     )]
     pub windows: Vec<u64>,
 }
@@ -198,6 +207,14 @@ fn delimiter(text: &str) -> Result<u8, String> {
         _ if text == "tab" => Ok(b'\t'),
         [byte] if byte.is_ascii() && !b"\"\r\n".contains(byte) => Ok(*byte),
         _ => Err("expected one ASCII character, or `tab`".to_owned()),
+    }
+}
+
+/// The name of a field.
+fn field(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("expected the name of a field before and after each comma".to_owned()),
+        name => Ok(name.to_owned()),
     }
 }
 
@@ -271,6 +288,13 @@ mod tests {
             (&["a", "--windows", "1x"], ValueValidation),
             (&["a", "--delimiter", "ab"], ValueValidation),
             (&["a", "--reorder", "2h"], ValueValidation),
+            (
+                &["a", "--limit", "9999999999999999", "--window", "1m", "--by", "ip"],
+                ValueValidation,
+            ),
+            (&["a", "--limit", "5", "--window", "1m", "--by", "ip,"], ValueValidation),
+            (&["a", "--policy", "p", "--max-affected", "1%"], MissingRequiredArgument),
+            (&["a", "--policy", "p", "--windows", "1m"], MissingRequiredArgument),
         ] {
             assert_eq!(parse(args).unwrap_err(), kind, "{args:?}");
         }
