@@ -110,6 +110,21 @@ fn the_log_of_the_example_is_the_one_that_is_made_here() {
 }
 
 #[test]
+fn the_page_of_the_example_is_the_one_that_is_made_here() {
+    let readme = fs::read_to_string(Path::new(EXAMPLE).join("README.md")).unwrap();
+    let command = readme.lines().find_map(|line| line.strip_prefix("$ tidegate ")).unwrap();
+    let place = copy();
+    let page = || fs::read_to_string(place.join("report.html")).unwrap();
+    let kept = page();
+    let args: Vec<&str> = command.split_whitespace().collect();
+    let (code, said) = Server::run_to_end(tidegate(&args).current_dir(&place));
+    assert_eq!(code, Some(0), "{said}");
+    assert!(page() == kept, "run it in examples/simulate: tidegate {command}");
+    // Somebody reads it on a phone.
+    assert!(kept.len() < 300_000, "{} bytes", kept.len());
+}
+
+#[test]
 fn a_page_that_cannot_be_written_is_known_before_the_log_is_read() {
     let args = ["simulate", "no-such.log", "--limit", "5", "--window", "1m", "--by", "ip"];
     let place = data_dir();
