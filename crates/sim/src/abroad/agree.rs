@@ -240,16 +240,17 @@ impl World {
 
     /// Whether a failover lost a row of a region before the region itself read it, and who wrote it
     /// has ended: those who live look for theirs. What it said is hidden again from those who did
-    /// not read it, and published again when it is worth it.
+    /// not read it, and published again when it is worth it. Who lives may have written less of the
+    /// cell since then: to repeat what it knows is not to have written what was lost.
     fn is_lost_unknown(&self, (name, cell): (Name, Cell), count: u64) -> bool {
         let Some(database) = self.database.as_ref().filter(|database| database.epoch > 0) else {
             return false;
         };
         let (.., number) = cell;
         let mut own = self.abroad().filter(|(_, abroad)| abroad.former == Some(number));
-        let writer = database.writer(cell);
         own.all(|(process, abroad)| {
-            abroad.count(name, number) <= count && Some(process.number) != writer
+            let written = database.written(cell, process.number);
+            abroad.count(name, number) <= count && written <= count
         })
     }
 

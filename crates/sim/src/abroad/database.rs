@@ -40,8 +40,8 @@ pub(crate) struct Database {
     names: BTreeMap<RegionName, (RegionNumber, u64)>,
     /// The largest total of each cell and number that ever was in the feed.
     pub(crate) published: Maxima,
-    /// Which process last wrote something of each cell and number.
-    writers: BTreeMap<Cell, u32>,
+    /// The largest total that each process wrote of each cell and number.
+    written: BTreeMap<(Cell, u32), u64>,
     /// The latest moment that the wall clock of a leader showed since a failover, by the number it
     /// published under.
     leaders_ms: BTreeMap<RegionNumber, u64>,
@@ -81,7 +81,7 @@ impl Database {
             holders: BTreeMap::new(),
             names: BTreeMap::new(),
             published: Maxima::new(),
-            writers: BTreeMap::new(),
+            written: BTreeMap::new(),
             leaders_ms: BTreeMap::new(),
             rows: 0,
             latency_us: chance.of(&[2_000, 20_000, 120_000]).unwrap_or(2_000),
@@ -137,9 +137,9 @@ impl Database {
         maxima
     }
 
-    /// Who last wrote something of a cell under this number.
-    pub(crate) fn writer(&self, cell: Cell) -> Option<u32> {
-        self.writers.get(&cell).copied()
+    /// The largest total that a process wrote of a cell under this number.
+    pub(crate) fn written(&self, cell: Cell, writer: u32) -> u64 {
+        self.written.get(&(cell, writer)).copied().unwrap_or(0)
     }
 
     /// What each number ever published of a cell.
@@ -169,7 +169,8 @@ impl Database {
         self.rows += u64::from(!batch.repeats);
         for counter in unpack(&batch.payload).unwrap_or_default() {
             let cell = (counter.subject, counter.window_ms, counter.sequence, batch.region);
-            self.writers.insert(cell, writer);
+            let most = self.written.entry((cell, writer)).or_insert(0);
+            *most = counter.count.max(*most);
         }
         raise(&mut self.published, &batch);
         self.memory.commit(id, batch);
