@@ -229,7 +229,9 @@ impl World {
             // A leader whose clock was wrong did not publish it again, and threw away what the
             // others of its region had it look at.
             let outlived = self.database.as_ref().is_some_and(|all| all.is_outlived(cell));
-            let lost = told > *count && (outlived || self.is_lost_unknown((name, cell), *count));
+            let gone =
+                |what| self.is_lost_unknown(what, *count) || self.is_lost_twice(what, *count);
+            let lost = told > *count && (outlived || gone((name, cell)));
             let far = told < *count && abroad.far.contains(&(name, *number));
             if told != *count && !lost && !far {
                 return Some(format!("{name:?}: told {told} of {number:?}, in the feed {count}"));
@@ -243,15 +245,39 @@ impl World {
     /// not read it, and published again when it is worth it. Who lives may have written less of the
     /// cell since then: to repeat what it knows is not to have written what was lost.
     fn is_lost_unknown(&self, (name, cell): (Name, Cell), count: u64) -> bool {
-        let Some(database) = self.database.as_ref().filter(|database| database.epoch > 0) else {
+        let failed_over = self.database.as_ref().is_some_and(|database| database.epoch > 0);
+        let mut own = self.abroad().filter(|(_, abroad)| abroad.former == Some(cell.3));
+        failed_over && own.all(|own| self.has_had(own, (name, cell)) <= count)
+    }
+
+    /// The most that a process read or wrote of a cell of its region.
+    fn has_had(&self, (process, abroad): (&Process, &Abroad), (name, cell): (Name, Cell)) -> u64 {
+        let database = self.database.as_ref();
+        let written = database.map_or(0, |database| database.written(cell, process.number));
+        abroad.count(name, cell.3).max(written)
+    }
+
+    /// Whether a total was lost by a failover of the database, and by the store of its region as
+    /// well, which had it from a process that has ended. Others of the region may have read it, but
+    /// a post has no total: who leads publishes what the store holds, and what it read itself.
+    fn is_lost_twice(&self, (name, cell): (Name, Cell), count: u64) -> bool {
+        let (digest, _, sequence, number) = cell;
+        let database = self.database.as_ref().filter(|database| database.epoch > 0);
+        let home = database.and_then(|database| database.holders.get(&number));
+        let Some(Home { store, truth, .. }) = home.map(|home| self.homes.at(*home)) else {
             return false;
         };
-        let (.., number) = cell;
-        let mut own = self.abroad().filter(|(_, abroad)| abroad.former == Some(number));
-        own.all(|(process, abroad)| {
-            let written = database.written(cell, process.number);
-            abroad.count(name, number) <= count && written <= count
-        })
+        let lossy = truth.cells.get(&name).is_some_and(|cell| cell.lossy);
+        if !lossy || store.sum(digest, sequence, self.now_ms()) > count {
+            return false;
+        }
+        let own = self.abroad().filter(|(_, abroad)| abroad.former == Some(number));
+        let leads = |(process, abroad): &(&Process, &Abroad)| {
+            abroad.globe.counts(self.reading(process).into()).leads > 0
+        };
+        let leaders: Vec<_> = own.filter(leads).collect();
+        let unaware = leaders.iter().all(|own| self.has_had(*own, (name, cell)) <= count);
+        !leaders.is_empty() && unaware
     }
 
     /// Something that a region should have published, by what its processes know.
