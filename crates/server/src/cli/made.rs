@@ -31,7 +31,8 @@ pub struct GenerateArgs {
     pub seed: u64,
     /// Try nothing: write the traffic as a log, in the combined format, or as JSON lines if the
     /// name ends in .json or .jsonl; `-` is standard output.
-    #[arg(long, value_name = "PATH", requires = "generate", conflicts_with = "suggest")]
+    #[arg(long, value_name = "PATH", requires = "generate")]
+    #[arg(conflicts_with_all = ["files", "suggest"])]
     pub write_log: Option<PathBuf>,
 }
 
