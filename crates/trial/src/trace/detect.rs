@@ -64,7 +64,9 @@ pub(super) fn detect(
     let is = |format| options.format == Some(format);
     let any = options.format.is_none();
     let time_field = options.time_field.as_deref();
-    if is(Format::Json) || any && reads(&mut Parser::Json(Json::new(fields, time_field)), lines) {
+    // Only the time is looked for: what is wrong with a field is said of its line.
+    let mut json = Parser::Json(Json::new(&Fields::default(), time_field));
+    if is(Format::Json) || any && reads(&mut json, lines) {
         return Ok(Some((Parser::Json(Json::new(fields, time_field)), "json")));
     }
     let mut common = Parser::Common(Common::new(fields));

@@ -257,3 +257,10 @@ fn logs_of_several_servers_are_one_trace() {
         assert_eq!(facts.last_unix_ms, (BASE_S + 9_995) * 1_000);
     }
 }
+
+#[test]
+fn a_log_of_numbers_with_too_many_digits_says_so() {
+    let text = format!("{{\"time\":{BASE_S},\"user\":12345678901234567890123}}\n");
+    let why = logs(&text, "user", 0).unwrap().next(&mut Record::default()).unwrap_err().0;
+    assert!(why.contains("too many digits: expected it in quotes"), "{why}");
+}
