@@ -15,7 +15,7 @@ pub const MEDIAN: u64 = 500;
 
 /// Every mistake, and a seed that shows it.
 pub const CANARIES: [(Planted, u64); 41] = [
-    (Planted::MaxMerge, 0),
+    (Planted::MaxMerge, 1),
     (Planted::Increments, 0),
     (Planted::EchoTotal, 1),
     (Planted::DropDirty, 0),
@@ -50,7 +50,7 @@ pub const CANARIES: [(Planted, u64); 41] = [
     (Planted::NoGuard, 21),
     (Planted::SameOperation, 0),
     (Planted::ForgetUnheard, 0),
-    (Planted::EndedAskIgnored, 31),
+    (Planted::EndedAskIgnored, 100),
     (Planted::AnyToken, 0),
     (Planted::NoCredit, 0),
     (Planted::OutageAdmits, 33),
