@@ -84,10 +84,10 @@ pub(super) fn is_glob(pattern: &str) -> bool {
     !between(pattern).is_empty()
 }
 
-/// What is between the first `*` and the last.
+/// What is between the first `*` and the last, without those that stand beside them.
 fn between(pattern: &str) -> &str {
     let rest = pattern.split_once('*').map_or("", |(_, rest)| rest);
-    rest.rsplit_once('*').map_or("", |(between, _)| between)
+    rest.rsplit_once('*').map_or("", |(between, _)| between.trim_matches('*'))
 }
 
 /// Each piece is taken where it is found first: that leaves most room for the next ones.
