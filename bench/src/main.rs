@@ -13,6 +13,7 @@ mod machine;
 mod region;
 mod report;
 mod server;
+mod simulate;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -41,6 +42,8 @@ enum Bench {
     Globe(globe::Args),
     /// What a fleet of two regions asks of its Redis, its database, its network and its memory.
     Capacity(capacity::Args),
+    /// A trial of ten million lines: reading, deciding, memory.
+    Simulate(simulate::Args),
     /// The whole server: requests/s, processor time per request, latency, instructions.
     Server(server::Args),
     /// The whole server for ten minutes: memory, refusals, latency.
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Bench::Bounded(args) => bounded::main(&args),
         Bench::Globe(args) => globe::main(&args),
         Bench::Capacity(args) => capacity::main(&args),
+        Bench::Simulate(args) => simulate::main(&args),
         Bench::Server(args) => server::main(&args),
         Bench::Soak(args) => server::soak::main(&args),
         Bench::Growth(args) => server::growth::main(&args),

@@ -9,8 +9,8 @@ use crate::repo::Repo;
 use crate::setup;
 
 /// The benchmarks of `bench/`, by name.
-const NAMES: [&str; 8] =
-    ["decide", "region", "bounded", "globe", "capacity", "server", "soak", "growth"];
+const NAMES: [&str; 9] =
+    ["decide", "region", "bounded", "globe", "capacity", "simulate", "server", "soak", "growth"];
 
 /// `cargo xtask bench <name> [args]`.
 pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
@@ -29,11 +29,12 @@ pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
         setup::ensure(&[&setup::VALGRIND])?;
     }
     let other_redis = args.iter().any(|arg| arg.starts_with("--redis-server"));
-    let shares = |name: &String| !["decide", "globe"].contains(&name.as_str());
+    let shares = |name: &String| !["decide", "globe", "simulate"].contains(&name.as_str());
     if args.first().is_some_and(shares) && !other_redis {
         setup::ensure(&[&setup::REDIS])?;
     }
-    let stores = |name: &String| !["decide", "region", "bounded"].contains(&name.as_str());
+    let stores =
+        |name: &String| !["decide", "region", "bounded", "simulate"].contains(&name.as_str());
     if args.first().is_some_and(stores) {
         setup::ensure(&[&setup::MARIADB])?;
     }

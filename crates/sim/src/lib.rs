@@ -13,7 +13,8 @@
 //! 4. `asking`, `grants`: what is claimed until the region grants it.
 //! 5. `abroad`: what a process says to other regions and hears of them.
 //! 6. `oracles`, `audit`: the comparison, after every event and at the end.
-//! 7. [`Coverage`], [`corpus`]: what faults strike into, and what they found before.
+//! 7. [`Fleet`]: the same processes without oracles, for calls that somebody else brings.
+//! 8. [`Coverage`], [`corpus`]: what faults strike into, and what they found before.
 
 mod abroad;
 mod aim;
@@ -61,6 +62,7 @@ pub use corpus::{Past, corpus};
 pub use coverage::{Coverage, Moment};
 pub use cut::Cut;
 pub use fault::{Fault, Faults};
+pub use fleet::{Fleet, FleetCheck, FleetOptions, FleetWork, Settled, Trouble, TroubleKind};
 pub use jobs::{in_jobs, jobs_max};
 pub use options::{Kind, Options, Traffic};
 pub use overshoot::{overshoot, overshoot_grid};

@@ -180,7 +180,7 @@ pub struct World {
     pub(crate) report: Report,
     /// What callers were told, for the oracle of spans.
     pub(crate) spans: Spans,
-    /// How requests of the workload itself were answered, by their number, if someone wants to know.
+    /// How requests of the workload itself were answered, by their number, if someone asks.
     pub(crate) answers: Option<Vec<(u64, bool)>>,
     /// A flood is drawn, and does not come.
     pub(crate) muted: bool,

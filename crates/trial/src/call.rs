@@ -77,6 +77,11 @@ pub struct StoreWork {
 
 /// Who decides: one process, or a fleet.
 pub trait Decide {
+    /// Whether it asks where a call came from.
+    fn asks_origin(&self) -> bool {
+        false
+    }
+
     /// The trace begins: when its first request came, whether a limit applies to it or not. What
     /// goes wrong at some time is told from here.
     fn begin(&mut self, _at_unix_ms: u64) {}

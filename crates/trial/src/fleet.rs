@@ -5,11 +5,9 @@
 //! others admitted, and what is away is away. The same trace, topology and seed give the same
 //! answers.
 
-use tidegate_limiter::Part;
 use tidegate_sim::{FleetCheck, Settled};
 
 use crate::call::{Call, Check, Decide, StoreWork, Verdict};
-use crate::policy::LIMITS_MAX;
 use crate::topology::{Entry, Topology};
 
 /// Decides with the fleet of a topology.
@@ -63,6 +61,10 @@ impl Fleet {
 }
 
 impl Decide for Fleet {
+    fn asks_origin(&self) -> bool {
+        self.topology.entry == Entry::Origin
+    }
+
     fn begin(&mut self, at_unix_ms: u64) {
         self.begin_unix_ms = Some(at_unix_ms);
     }
@@ -73,21 +75,15 @@ impl Decide for Fleet {
         let begin = || tidegate_sim::Fleet::new(topology.options(begin_unix_ms));
         let fleet = self.fleet.get_or_insert_with(begin);
         let came = (call.at_unix_ms, region);
-        // Names that are too long for a server have to be told apart all the same.
-        let long: Vec<String> = call.checks.iter().filter_map(long_name).collect();
-        let mut long = long.iter().map(String::as_str);
         let taken = match call.checks {
-            [one] => fleet.call(call.number, came, &[check(one, &mut long)]),
+            [one] => fleet.call(call.number, came, &[check(one)]),
             all => {
-                let checks: Vec<_> = all.iter().map(|one| check(one, &mut long)).collect();
+                let checks: Vec<FleetCheck<'_>> = all.iter().map(check).collect();
                 fleet.call(call.number, came, &checks)
             }
         };
         if taken.is_err() {
-            // No server takes it: whoever sends it is told so, and nothing is spent.
-            let full = call.checks.iter().take(LIMITS_MAX).fold(0, |full, _| full << 1 | 1);
-            let (call, admitted, waited_us, degraded) = (call.number, false, 0, false);
-            verdicts.push(Verdict { call, admitted, full, waited_us, degraded });
+            verdicts.push(Verdict::refused(call));
         }
         self.collect(verdicts);
     }
@@ -111,14 +107,8 @@ impl Decide for Fleet {
     }
 }
 
-/// A name for an identifier whose own is none for a server.
-fn long_name(check: &Check<'_>) -> Option<String> {
-    Part::new(check.name).is_err().then(|| format!("#{}", check.identifier))
-}
-
-fn check<'a>(check: &Check<'a>, long: &mut impl Iterator<Item = &'a str>) -> FleetCheck<'a> {
+fn check<'a>(check: &Check<'a>) -> FleetCheck<'a> {
     let Check { namespace, name, window_ms, allowed, cost, .. } = *check;
-    let name = if Part::new(name).is_ok() { name } else { long.next().unwrap_or(name) };
     FleetCheck { namespace, name, window_ms, limit: allowed, cost }
 }
 

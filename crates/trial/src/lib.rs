@@ -1,8 +1,14 @@
 //! A limit tried on traffic that was, before anybody is denied by it: `tidegate simulate`.
 //!
-//! 1. [`Check`], [`Call`], [`Verdict`]: what a trace and a policy make of each other.
-//! 2. [`Decide`]: who decides. One process, or a fleet with its stores.
-//! 3. [`Findings`]: what came of it, as it is written to JSON, and [`page`], to look at it.
+//! 1. [`Record`], [`Fields`], [`Source`]: the trace, request by request. [`Logs`] reads it,
+//!    [`Generated`] makes it up.
+//! 2. [`Policy`]: the limits that are tried.
+//! 3. [`Check`], [`Call`], [`Verdict`]: what a trace and a policy make of each other.
+//! 4. [`Decide`]: who decides. [`OneProcess`], or the [`Fleet`] of a [`Topology`].
+//! 5. [`Trial`]: all of it, with a log of all admissions as the referee.
+//! 6. [`Findings`]: what came of it, as it is written to JSON, and [`page`], to look at it.
+//!
+//! It opens no files and reads no clock: who calls it does.
 
 mod call;
 mod findings;

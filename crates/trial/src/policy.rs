@@ -36,15 +36,18 @@ mod rules;
 mod tests;
 
 use regex::Regex;
-use tidegate_limiter::{BATCH_MAX, WINDOW_MS_MAX, WINDOW_MS_MIN};
+use tidegate_limiter::{BATCH_MAX, LIMIT_MAX, PART_CHARS_MAX, WINDOW_MS_MAX, WINDOW_MS_MIN};
 
 pub use mistake::PolicyError;
 pub(crate) use mistake::{Mistake, nearest};
-pub use pattern::{Override, Overrides};
-pub(crate) use rules::{Rules, Seen};
+pub use pattern::{GLOBS_MAX, Override, Overrides, PIECES_MAX};
+pub(crate) use rules::{Rules, Seen, Unseen};
 
 /// Most limits of a policy: all of them are one batch.
 pub const LIMITS_MAX: usize = BATCH_MAX;
+
+/// Most fields that an identifier is made of.
+const BY_MAX: usize = 8;
 
 const _: () = assert!(LIMITS_MAX <= 128, "each has a bit in a verdict");
 

@@ -20,7 +20,6 @@ use sha2::{Digest as _, Sha256};
 
 use crate::findings::Findings;
 use html::Html;
-pub(crate) use html::hides;
 
 /// The library that draws, as it was published.
 const UPLOT: &str = include_str!("../assets/uplot.min.js");

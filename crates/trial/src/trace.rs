@@ -6,9 +6,9 @@
 //! expected instead.
 //!
 //! In the order of a line's life: `lines` (bytes to lines, unpacked), `begin` and `detect` (which
-//! format, and from when on), `common`, `json` and `csv` (a line to a [`Record`], `time` for its time
-//! and `names` for what others call a field), `jumps` (times that cannot be), `reader` (all of a
-//! log), `merged` (several side by side), `ordered` (by time).
+//! format, and from when on), `common`, `json` and `csv` (a line to a [`Record`]; `time` for its
+//! time and `names` for what others call a field), `jumps` (times that cannot be), `reader` (all
+//! of a log), `merged` (several side by side), `ordered` (by time).
 
 mod begin;
 mod common;

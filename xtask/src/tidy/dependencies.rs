@@ -10,6 +10,7 @@ const ARROWS: [(&str, &[&str]); 9] = [
     ("tidegate", &["limiter", "convergence", "stores"]),
     ("server", &["limiter", "convergence", "stores", "tidegate", "trial"]),
     ("sim", &["limiter", "convergence"]),
+    // It reads no clock and opens no file: whoever starts it does.
     ("trial", &["limiter", "convergence", "sim"]),
     // It judges from outside only.
     ("chaos", &["lab"]),

@@ -8,6 +8,8 @@ use tidegate_trial::{GenerateOptions, Traffic};
 use super::globe::duration_ms;
 
 /// Traffic that is made up. The [module](crate::cli) has an example.
+///
+/// All of it contradicts files: that it needs `--generate` is not asked where that does.
 #[derive(Args, Clone, Debug)]
 pub struct GenerateArgs {
     /// Instead of a log, make traffic up: steady, diurnal, burst, boundary-hugging,
@@ -15,19 +17,32 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "KIND", value_parser = traffic, conflicts_with = "files")]
     pub generate: Option<Traffic>,
     /// How many requests. Two of this, --rate and --duration make the third.
-    #[arg(long, value_name = "N", requires = "generate")]
+    #[arg(long, value_name = "N", requires = "generate", conflicts_with = "files")]
     pub requests: Option<u64>,
     /// How many callers there are.
-    #[arg(long, value_name = "N", requires = "generate", default_value_t = 1_000)]
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "generate",
+        conflicts_with = "files",
+        default_value_t = 1_000
+    )]
     pub identifiers: u64,
     /// How many requests a second.
-    #[arg(long, value_name = "N", requires = "generate")]
+    #[arg(long, value_name = "N", requires = "generate", conflicts_with = "files")]
     pub rate: Option<u64>,
     /// How long it lasts: an hour, if nothing else says so.
-    #[arg(long, value_name = "DURATION", requires = "generate", value_parser = duration_ms)]
+    #[arg(long, value_name = "DURATION", requires = "generate", conflicts_with = "files",
+        value_parser = duration_ms)]
     pub duration: Option<u64>,
     /// The same number makes the same traffic.
-    #[arg(long, value_name = "N", requires = "generate", default_value_t = 1)]
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "generate",
+        conflicts_with = "files",
+        default_value_t = 1
+    )]
     pub seed: u64,
     /// Try nothing: write the traffic as a log, in the combined format, or as JSON lines if the
     /// name ends in .json or .jsonl; `-` is standard output.
@@ -89,8 +104,9 @@ mod tests {
         for (args, kind) in [
             (&["--generate", "brust"][..], ValueValidation),
             (&["a.log", "--generate", "burst"], ArgumentConflict),
-            (&["a.log", "--rate", "5"], MissingRequiredArgument),
-            (&["a.log", "--write-log", "b.log"], MissingRequiredArgument),
+            (&["a.log", "--rate", "5"], ArgumentConflict),
+            (&["a.log", "--write-log", "b.log"], ArgumentConflict),
+            (&["--rate", "5"], MissingRequiredArgument),
         ] {
             assert_eq!(parse(args).unwrap_err(), kind, "{args:?}");
         }

@@ -105,6 +105,9 @@ pub struct SimulateArgs {
     /// Print one JSON document instead of tables.
     #[arg(long)]
     pub json: bool,
+    /// Also write a page to look at: one HTML file with plots, which needs no network.
+    #[arg(long, value_name = "PATH")]
+    pub report: Option<PathBuf>,
 }
 
 /// How to read logs. The [module](crate::cli) has an example.

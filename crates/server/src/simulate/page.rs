@@ -106,7 +106,7 @@ fn is_stdout(path: &Path) -> bool {
         let here = fs::metadata("/dev/stdout").ok();
         let Some((there, here)) = fs::metadata(path).ok().zip(here) else { return false };
         let is_same = (there.dev(), there.ino()) == (here.dev(), here.ino());
-        return is_same && !there.file_type().is_char_device();
+        is_same && !there.file_type().is_char_device()
     }
     #[cfg(not(unix))]
     false

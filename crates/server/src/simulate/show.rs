@@ -279,18 +279,19 @@ fn show_table<const N: usize>(
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     for row in all() {
-        write!(f, "\n   ")?;
+        let mut line = String::from("   ");
         for (column, cell) in row.iter().enumerate() {
             let width = width(column);
             // Numbers and lengths of time begin with a digit.
             let number = rows.iter().all(|row| {
                 row.get(column).is_some_and(|cell| cell.starts_with(|it: char| it.is_ascii_digit()))
             });
-            match number && column > 0 {
-                true => write!(f, " {cell:>width$} ")?,
-                false => write!(f, " {cell:width$} ")?,
-            }
+            line.push_str(&match number && column > 0 {
+                true => format!(" {cell:>width$} "),
+                false => format!(" {cell:width$} "),
+            });
         }
+        write!(f, "\n{}", line.trim_end())?;
     }
     Ok(())
 }

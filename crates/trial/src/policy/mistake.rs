@@ -11,7 +11,7 @@ pub struct PolicyError(pub(super) Vec<Mistake>);
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mistake {
+pub(crate) struct Mistake {
     text: String,
     /// Where, if it is in a file.
     place: Option<Place>,
@@ -35,7 +35,7 @@ impl PolicyError {
 
 impl Mistake {
     /// At some bytes of a text.
-    pub(super) fn new(path: &str, text: &str, bytes: &Range<usize>, said: String) -> Self {
+    pub(crate) fn new(path: &str, text: &str, bytes: &Range<usize>, said: String) -> Self {
         let start = (0..=bytes.start).rev().find_map(|at| text.split_at_checked(at));
         let (before, after) = start.unwrap_or(("", text));
         let begin = before.rsplit('\n').next().unwrap_or_default();
@@ -50,7 +50,7 @@ impl Mistake {
     }
 
     /// As they stand in the file.
-    pub(super) fn rank(&self) -> (usize, usize) {
+    pub(crate) fn rank(&self) -> (usize, usize) {
         self.place.as_ref().map_or((0, 0), |place| (place.line, place.column))
     }
 }
@@ -82,21 +82,8 @@ impl fmt::Display for PolicyError {
 
 impl std::error::Error for PolicyError {}
 
-/// Words about a text of others, with what a terminal would obey written out.
-pub(crate) fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for char in text.chars() {
-        if hides(char) {
-            shown.extend(char.escape_unicode());
-        } else {
-            shown.push(char);
-        }
-    }
-    shown
-}
-
 /// The one of `known` that may have been meant.
-pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let word = word.to_lowercase();
     let ranked = known.iter().map(|it| (strsim::osa_distance(&word, it), *it));
     let (distance, nearest) = ranked.min()?;

@@ -67,6 +67,8 @@ pub(crate) struct Seen {
     pub(crate) missing: u64,
     /// Of them, those that it limits.
     pub(crate) applied: u64,
+    /// Of those, the ones without a whole number in the field that says what they cost.
+    pub(crate) unpriced: u64,
 }
 
 impl Rules {
@@ -94,7 +96,8 @@ impl Rules {
             match rule.name(record, &mut self.joined) {
                 Ok(Some(name)) => {
                     rule.seen.applied = rule.seen.applied.saturating_add(1);
-                    self.found.push(Found { limit, cost: rule.cost(record), name });
+                    let cost = rule.cost(record);
+                    self.found.push(Found { limit, cost, name });
                 }
                 Ok(None) => {}
                 Err(Missing) => rule.seen.missing = rule.seen.missing.saturating_add(1),
@@ -129,10 +132,24 @@ impl Rules {
         self.rules.iter().map(|rule| rule.seen)
     }
 
-    /// The first limit of which no request had the field that it needs.
-    pub(crate) fn never_found(&self) -> Option<usize> {
-        let nowhere = |seen: Seen| seen.concerned > 0 && seen.missing == seen.concerned;
-        self.seen().position(nowhere)
+    /// Fields of `when` that no request had and whose expression matches all the same.
+    pub(crate) fn always_empty(&self, limit: usize) -> impl Iterator<Item = usize> {
+        let when = self.rules.get(limit).into_iter().flat_map(|rule| rule.when.iter().enumerate());
+        when.filter_map(|(at, (field, regex))| {
+            (self.unseen.contains(field) && regex.is_match("")).then_some(at)
+        })
+    }
+
+    /// A field without which a limit says nothing, and that no request had.
+    pub(crate) fn never_found<'a>(&self, policy: &'a Policy) -> Option<Unseen<'a>> {
+        let limits = policy.limits.iter().zip(&self.rules).enumerate();
+        let mut all = limits.flat_map(|(at, (limit, rule))| {
+            rule.needs(limit).map(move |(key, number, field)| (at, key, number, field))
+        });
+        let nowhere = |number: usize| self.unseen.contains(&number);
+        all.find_map(|(limit, key, number, field)| {
+            nowhere(number).then_some(Unseen { limit, key, field })
+        })
     }
 }
 
@@ -189,7 +206,7 @@ impl Rule {
         said.map_or(1, |cost: u64| cost.min(COST_MAX))
     }
 
-    /// `None` if the expression does not match, or captures nothing: the limit is not for this request.
+    /// `None` if the expression does not match, or captures nothing: the limit is not for this one.
     fn name(&mut self, record: &Record, joined: &mut String) -> Result<Option<Name>, Missing> {
         let Self { by, capture, .. } = self;
         if let ([field], None) = (by.as_slice(), &capture) {

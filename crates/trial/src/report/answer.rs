@@ -5,7 +5,7 @@ use super::words::{count, counted, length, share, span};
 use crate::findings::{Changed, Comparison, Findings, PolicyFindings};
 
 /// How identifiers are counted.
-const ONCE_FOR_EACH: &str = "An identifier counts once for each limit that saw it.";
+const ONCE: &str = "An identifier counts once, however many limits on the same fields it met.";
 
 /// The answer in one sentence.
 pub(super) fn sentence(findings: &Findings) -> String {
@@ -86,7 +86,7 @@ pub(super) fn headline(html: &mut Html, findings: &Findings) {
     }
     html.raw(".");
     if !findings.topology.summary.is_empty() {
-        html.raw(" ").text(&findings.topology.summary);
+        html.raw(" Decided by ").text(&findings.topology.summary).raw(".");
     }
     html.raw("</p>\n");
     for warning in &findings.warnings {
@@ -117,7 +117,7 @@ pub(super) fn section(html: &mut Html, findings: &Findings) {
         ([current, candidate, ..], Some(comparison)) => {
             html.raw("<h2 id=\"answer-head\">What ").text(&candidate.name).raw(" changes</h2>\n");
             changes(html, comparison);
-            once_for_each(html, &[current, candidate]);
+            say_once(html, &[current, candidate]);
             side_by_side(html, &[current, candidate]);
             changed(
                 html,
@@ -156,7 +156,7 @@ fn figures(html: &mut Html, policy: &PolicyFindings) {
     html.raw("</dl>\n");
     let mut notes = Vec::new();
     if policy.limits.len() > 1 {
-        notes.push(ONCE_FOR_EACH.to_owned());
+        notes.push(ONCE.to_owned());
     }
     if policy.unlimited > 0 {
         let calls = counted(policy.unlimited, "request", "requests");
@@ -168,9 +168,9 @@ fn figures(html: &mut Html, policy: &PolicyFindings) {
 }
 
 /// Says how identifiers are counted, if that could be asked.
-fn once_for_each(html: &mut Html, policies: &[&PolicyFindings]) {
+fn say_once(html: &mut Html, policies: &[&PolicyFindings]) {
     if policies.iter().any(|policy| policy.limits.len() > 1) {
-        html.element("p", ONCE_FOR_EACH);
+        html.element("p", ONCE);
     }
 }
 

@@ -53,7 +53,12 @@ fn card(html: &mut Html, limit: &LimitFindings) {
     html.text(count(checks)).raw(" (").text(share(totals.denied, checks)).raw("), of <b>");
     html.text(counted(limit.affected, "identifier", "identifiers")).raw("</b> of ");
     html.text(count(limit.identifiers)).raw(" (");
-    html.text(share(limit.affected, limit.identifiers)).raw(").</p>\n");
+    html.text(share(limit.affected, limit.identifiers)).raw(").");
+    if limit.missing > 0 {
+        html.raw(" It did not apply to ").text(counted(limit.missing, "call", "calls"));
+        html.raw(" without that field.");
+    }
+    html.raw("</p>\n");
     denials(html, limit);
     fullness(html, limit);
     html.raw("<p>").text(counted(totals.falsely_denied, "call was", "calls were"));

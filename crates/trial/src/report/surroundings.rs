@@ -52,7 +52,7 @@ fn decided(html: &mut Html, findings: &Findings) {
     let mut rows =
         vec![pair("Regions", count(topology.regions)), pair("Processes", count(topology.nodes))];
     rows.extend(topology.facts.iter().map(|fact| pair(&fact.name, fact.value.clone())));
-    facts(html, if topology.summary.is_empty() { "Topology" } else { &topology.summary }, rows);
+    facts(html, "Topology", rows);
     stores(html, &findings.policies);
     html.raw("</section>\n");
 }

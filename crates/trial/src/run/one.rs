@@ -60,10 +60,7 @@ impl Decide for OneProcess {
         self.calls = self.calls.wrapping_add(1);
         sweep(&self.table, self.calls, now);
         let full = match call.checks {
-            [one] => {
-                let Some(request) = request(one) else { return };
-                u128::from(!self.table.decide(&request, now).admitted())
-            }
+            [one] => request(one).map(|it| u128::from(!self.table.decide(&it, now).admitted())),
             checks => self.decide_all(checks, now),
         };
         let (call_number, waited_us, degraded) = (call.number, 0, false);
@@ -81,14 +78,16 @@ impl Decide for OneProcess {
 }
 
 impl OneProcess {
-    /// The checks without room, a bit for each.
-    fn decide_all(&mut self, checks: &[Check<'_>], now: Now) -> u128 {
-        let requests: ArrayVec<Request<'_>, LIMITS_MAX> =
-            checks.iter().take(LIMITS_MAX).filter_map(request).collect();
-        let Ok(batch) = Batch::new(&requests) else { return 0 };
+    /// The checks without room, a bit for each. `None` if production would refuse one of them.
+    fn decide_all(&mut self, checks: &[Check<'_>], now: Now) -> Option<u128> {
+        let mut requests: ArrayVec<Request<'_>, LIMITS_MAX> = ArrayVec::new();
+        for check in checks {
+            requests.try_push(request(check)?).ok()?;
+        }
+        let batch = Batch::new(&requests).ok()?;
         self.table.decide_all_into(&batch, now, &mut self.answer);
         let items = self.answer.items().iter().enumerate();
-        items.fold(0, |full, (at, item)| full | u128::from(!item.admitted()) << at)
+        Some(items.fold(0, |full, (at, item)| full | u128::from(!item.admitted()) << at))
     }
 }
 

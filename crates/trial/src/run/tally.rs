@@ -11,6 +11,7 @@ const STEPS: [u32; 5] = [1, 2, 10, 100, 1_000];
 
 /// What became of one identifier: as large as a line of the cache.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
 pub(crate) struct Standing {
     /// It and the next three count to four billion, and stay there.
     pub(crate) requests: u32,

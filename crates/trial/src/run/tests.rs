@@ -319,31 +319,6 @@ fn a_limit_that_hardly_ever_applies_is_a_warning() {
     assert_eq!(said(10).len(), 2, "99 % is not more than 99 %");
 }
 
-#[test]
-fn a_limit_that_hardly_ever_applies_is_a_warning() {
-    let text = "[[limit]]\nname = 'ip'\nby = 'ip'\nlimit = 9\nwindow = '1m'\n\
-                [[limit]]\nname = 'user'\nby = 'user'\nlimit = 9\nwindow = '1m'\n\
-                [[limit]]\nname = 'never'\nby = 'ip'\nlimit = 9\nwindow = '1m'\n\
-                when = { user = '^x$' }\n\
-                [[limit]]\nname = 'nobody'\nby = 'ip'\nlimit = 9\nwindow = '1m'\n\
-                capture = '^(x)'\n";
-    let policy = Policy::parse("p", text).unwrap();
-    let trace = |with: u64| {
-        let user = move |at| if at < with { "ann" } else { "" };
-        let call = move |at| (at, vec!["i".to_owned(), user(at).to_owned()]);
-        (0..1_000).map(call).collect::<Vec<_>>()
-    };
-    let said = |with| {
-        let policies = vec![(policy.clone(), one()), (policy.clone(), one())];
-        tried(policies, None, &trace(with)).unwrap().warnings
-    };
-    let [user, never, nobody] = &*said(9) else { panic!("{:?}", said(9)) };
-    assert!(user.contains("`user` needs `user`, and 991 of 1000 requests lack it"), "{user}");
-    assert!(never.contains("none matches its `when`"), "{never}");
-    assert!(nobody.contains("no request matches its `capture`"), "{nobody}");
-    assert_eq!(said(10).len(), 2, "99 % is not more than 99 %");
-}
-
 /// Decides like one process, and says so some calls later, the later ones first.
 struct Late {
     one: OneProcess,
@@ -367,8 +342,13 @@ impl Decide for Late {
     }
 }
 
+/// Not too many: each is a whole trial.
+pub(crate) fn some() -> ProptestConfig {
+    ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(some())]
 
     #[test]
     fn verdicts_that_come_late_change_nothing(

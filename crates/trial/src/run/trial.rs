@@ -4,7 +4,8 @@ use super::{Run, hash_of, warnings};
 use crate::call::Decide;
 use crate::compare::{Pairing, compare};
 use crate::findings::{Findings, TopologyFacts};
-use crate::policy::{Limit, Policy, Rules};
+use crate::marks::visible;
+use crate::policy::{Policy, Rules, Unseen};
 use crate::suggest::{SuggestOptions, Suggester};
 use crate::trace::{Fields, Record, Source, TraceError, disorder};
 
@@ -113,9 +114,6 @@ impl Trial {
                 suggester.offer(&record);
             }
             number = number.saturating_add(1);
-            if number == HOPELESS_REQUESTS {
-                self.check_fields(source)?;
-            }
             let at_ms = record.at_unix_ms();
             if number.is_multiple_of(PROGRESS_REQUESTS)
                 || at_ms.saturating_sub(told_ms) >= PROGRESS_MS
@@ -146,12 +144,13 @@ impl Trial {
         runs.chain(self.suggester.iter().map(|it| (&it.rules, it.policy())))
     }
 
-    /// Fails if a limit found its field nowhere.
+    /// Fails if no request of the trace had a field that a limit needs. Only the end of the trace
+    /// says so: the first who logs in may come late.
     fn check_fields(&self, source: &dyn Source) -> Result<(), TraceError> {
         for (rules, policy) in self.rules() {
-            let limit = rules.never_found().and_then(|at| policy.limits.get(at));
-            if let Some(limit) = limit {
-                return Err(never_found(limit, source));
+            if let Some(unseen) = rules.never_found(policy) {
+                let limit = policy.limits.get(unseen.limit);
+                return Err(never_found(unseen, limit.map_or("", |it| &it.name), source));
             }
         }
         Ok(())
@@ -188,8 +187,8 @@ fn never_found(unseen: Unseen<'_>, limit: &str, source: &dyn Source) -> TraceErr
     let facts = source.facts();
     let sample = source.sample().map(|line| format!("; a line of it is\n  {line}"));
     TraceError(format!(
-        "the limit `{limit}` needs `{field}`, and none of the requests of {} has it{}\nName a field \
-         of the trace in `{key}`; in JSON a dot leads into objects (request.user.id).",
+        "the limit `{limit}` needs `{field}`, and none of the requests of {} has it{}\nName a \
+         field of the trace in `{key}`; in JSON a dot leads into objects (request.user.id).",
         facts.source,
         sample.unwrap_or_default()
     ))

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::run::tests::{one, per_ip, trace, tried};
+use crate::run::tests::{one, per_ip, some, trace, tried};
 
 #[test]
 fn the_lowest_limit_is_the_peak_of_the_first_that_must_not_be_hurt() {
@@ -40,7 +40,7 @@ fn a_curve_falls_and_is_not_long() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(some())]
 
     #[test]
     fn the_suggested_limit_affects_at_most_the_share_and_one_less_affects_more(

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::ops::Range;
 
-use strsim::damerau_levenshtein;
 use tidegate_limiter::Consistency;
 use tidegate_sim::{Trouble, TroubleKind};
 use toml::Spanned;
@@ -11,6 +10,7 @@ use toml::de::{DeArray, DeTable, DeValue};
 
 use super::span::{range_us, span_us};
 use super::{Entry, NODES_MAX, Publish, REGIONS_MAX, Topology};
+use crate::policy::{Mistake, nearest};
 
 const KEYS: [&str; 11] = [
     "regions",
@@ -47,27 +47,15 @@ const EVERY_MS: Range<u64> = 10..3_600_001;
 /// assert!(why.contains("t.toml:2:9: `nodes` is a whole number from 1 to 100"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TopologyError {
-    mistakes: Vec<Mistake>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Mistake {
-    name: String,
-    line: usize,
-    column: usize,
-    text: String,
-    shown: String,
-}
+pub struct TopologyError(Vec<Mistake>);
 
 impl fmt::Display for TopologyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, mistake) in self.mistakes.iter().enumerate() {
-            let Mistake { name, line, column, text, shown } = mistake;
-            let gap = if at > 0 { "\n" } else { "" };
-            write!(f, "{gap}{name}:{line}:{column}: {text}\n  {line} | {shown}")?;
+        if let [one] = self.0.as_slice() {
+            return write!(f, "{one}");
         }
-        Ok(())
+        write!(f, "there are {} mistakes in the topology:", self.0.len())?;
+        self.0.iter().try_for_each(|mistake| write!(f, "\n\n{mistake}"))
     }
 }
 
@@ -89,8 +77,8 @@ pub(super) fn topology(name: &str, text: &str) -> Result<Topology, TopologyError
     match reader.mistakes.is_empty() {
         true => Ok(topology),
         false => {
-            reader.mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
-            Err(TopologyError { mistakes: reader.mistakes })
+            reader.mistakes.sort_by_key(Mistake::rank);
+            Err(TopologyError(reader.mistakes))
         }
     }
 }
@@ -106,16 +94,7 @@ type Value<'a> = Spanned<DeValue<'a>>;
 
 impl Reader<'_> {
     fn mistake(&mut self, bytes: Range<usize>, text: impl Into<String>) {
-        let before = self.text.get(..bytes.start).unwrap_or(self.text);
-        let start = before.rfind('\n').map_or(0, |at| at + 1);
-        let shown = self.text.get(start..).and_then(|rest| rest.lines().next());
-        self.mistakes.push(Mistake {
-            name: self.name.to_owned(),
-            line: before.matches('\n').count() + 1,
-            column: before.get(start..).map_or(0, |begin| begin.chars().count()) + 1,
-            text: text.into(),
-            shown: shown.unwrap_or_default().to_owned(),
-        });
+        self.mistakes.push(Mistake::new(self.name, self.text, &bytes, text.into()));
     }
 
     fn topology(&mut self, table: &DeTable<'_>) -> Topology {
@@ -315,12 +294,8 @@ impl Reader<'_> {
 
 /// What somebody may have meant, or what there is.
 fn meant(word: &str, known: &[&str]) -> String {
-    let near = known.iter().map(|it| (damerau_levenshtein(&word.to_lowercase(), it), it)).min();
-    match near {
-        // A third of the letters may be wrong, and of a short word two.
-        Some((slips, it)) if slips <= (it.len() / 3).max(2) && slips < it.len() => {
-            format!(": did you mean `{it}`?")
-        }
-        _ => format!("; there are {}", known.join(", ")),
+    match nearest(word, known) {
+        Some(it) => format!(": did you mean `{it}`?"),
+        None => format!("; there are {}", known.join(", ")),
     }
 }

@@ -336,7 +336,8 @@ mod tests {
     #[test]
     fn nested_names_dotted_names_and_headers_are_found() {
         let line = r#"{"x":[1,{"ip":"no"}],"ts":1709164800.25,"request":{"remote_ip":"::1",
-            "uri":"/a","headers":{"X-Api-Key":["k1","k2"]}},"http.method":"GET","n":7,"t":{"u":true}}"#;
+            "uri":"/a","headers":{"X-Api-Key":["k1","k2"]}},
+            "http.method":"GET","n":7,"t":{"u":true}}"#;
         let line = line.replace('\n', "");
         let names = ["ip", "path", "header.x-api-key", "method", "n", "t.u"];
         let (at, values) = read(&names, &line).unwrap();
@@ -346,7 +347,10 @@ mod tests {
 
     #[test]
     fn the_field_s_own_name_is_the_best() {
-        let line = r#"{"remote_addr":"b","ip":"a","client_ip":"c","date":"2024-02-29","time":"1709164800"}"#;
+        let line = concat!(
+            r#"{"remote_addr":"b","ip":"a","client_ip":"c","#,
+            r#""date":"2024-02-29","time":"1709164800"}"#
+        );
         let (at, values) = read(&["ip", "user"], line).unwrap();
         assert_eq!((at, values), (1_709_164_800_000, vec![Some("a".to_owned()), None]));
     }

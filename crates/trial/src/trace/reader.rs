@@ -277,8 +277,8 @@ impl Reader {
         };
         TraceError(format!(
             "none of the first {malformed} lines of {source} is a request in the format \
-             {format}\nline {line}: {reason}\n  {sample}\nexpected, for example\n  {}\nSay --format \
-             if it has another, and --time-field if its time has another name.",
+             {format}\nline {line}: {reason}\n  {sample}\nexpected, for example\n  {}\nSay \
+             --format if it has another, and --time-field if its time has another name.",
             example(&self.parser)
         ))
     }

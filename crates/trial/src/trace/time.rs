@@ -14,8 +14,9 @@ const MILLIS_MAX: f64 = 1e14;
 const MICROS_MAX: f64 = 1e17;
 
 /// What is accepted, for errors.
-pub(super) const EXPECTED: &str = "RFC 3339 (2026-10-10T13:55:36Z), 10/Oct/2026:13:55:36 +0000, or a number since 1970 in \
-     seconds, milliseconds, microseconds or nanoseconds";
+pub(super) const EXPECTED: &str = "\
+    RFC 3339 (2026-10-10T13:55:36Z), 10/Oct/2026:13:55:36 +0000, or a number since 1970 in \
+    seconds, milliseconds, microseconds or nanoseconds";
 
 /// A time in any of the ways that are known.
 pub(super) fn parse(text: &str) -> Option<u64> {

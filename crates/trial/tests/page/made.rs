@@ -41,7 +41,7 @@ pub(crate) fn alone() -> Findings {
     policies[0].stores = None;
     policies[0].waits = None;
     let topology = TopologyFacts {
-        summary: "Decided by one process.".to_owned(),
+        summary: "one process".to_owned(),
         regions: 1,
         nodes: 1,
         facts: Vec::new(),
@@ -94,7 +94,7 @@ fn bad((sample, line): (&&str, u64)) -> Malformed {
 fn topology() -> TopologyFacts {
     let fact = |name: &str, value: &str| Facts { name: name.to_owned(), value: value.to_owned() };
     TopologyFacts {
-        summary: "Decided by 2 regions of 3 processes each.".to_owned(),
+        summary: "2 regions of 3 processes each".to_owned(),
         regions: 2,
         nodes: 6,
         facts: vec![
@@ -163,6 +163,7 @@ fn limit(name: &str, by: &str, (limit, window_ms): (u64, u64), totals: Totals) -
         } else {
             Fullness { p50: 43, p99: 970, worst: 1_127 }
         },
+        missing: if quiet { 14 } else { 0 },
     }
 }
 

@@ -103,9 +103,8 @@ fn a_window_that_is_said_twice_is_suggested_for_once() {
 #[test]
 fn a_fault_begins_so_long_after_the_first_request_of_the_log() {
     let line = |minute: u64, second: u64, method: &str| {
-        format!(
-            "203.0.113.7 - - [10/Oct/2026:13:{minute:02}:{second:02} +0000] \"{method} / X\" 200 5\n"
-        )
+        let at = format!("10/Oct/2026:13:{minute:02}:{second:02} +0000");
+        format!("203.0.113.7 - - [{at}] \"{method} / HTTP/1.1\" 200 5\n")
     };
     // The store is away from 13:01 to 13:03, and the first login comes at 13:05.
     let mut log = String::new();
