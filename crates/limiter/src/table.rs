@@ -363,6 +363,30 @@ impl Table {
         CellHandle::new(spot.ledger, spot.era, sequence)
     }
 
+    /// Reads what is kept of a subject, so that a decision on it soon after need not wait for
+    /// memory. Changes nothing, and says whether there was anything. It pays for who knows many
+    /// requests before the first is decided: the processor then waits for many at once.
+    ///
+    /// ```
+    /// # use tidegate_limiter::*;
+    /// # let table = Table::new(Options::default(), Seed::from_bytes([7; 32]));
+    /// # let (part, window) = (Part::new("a")?, Window::from_millis(60_000)?);
+    /// # let subject = Subject::new(part, part, part, window);
+    /// assert!(!table.warm(&subject));
+    /// let now = Now::new(1_700_000_040_000, 0);
+    /// let _ = table.decide(&Request::new(subject, Limit::new(9), Cost::ONE), now);
+    /// assert!(table.warm(&subject));
+    /// # Ok::<(), RequestError>(())
+    /// ```
+    pub fn warm(&self, subject: &Subject<'_>) -> bool {
+        let key = Key::of(subject, &self.seed);
+        let spot = self.shard(&key).find(&key);
+        spot.is_some_and(|spot| {
+            spot.ledger.warm();
+            true
+        })
+    }
+
     /// Hash, look-up and one compare-and-swap on this map: the floor that benchmarks compare with.
     /// Callers use [`decide`](Self::decide), of which the [type](Self) has an example.
     #[cfg(feature = "bench")]

@@ -86,6 +86,9 @@ pub trait Decide {
     /// goes wrong at some time is told from here.
     fn begin(&mut self, _at_unix_ms: u64) {}
 
+    /// These checks come soon: what is kept of them may be brought near.
+    fn warm(&self, _checks: &[Check<'_>]) {}
+
     /// A call comes. Every verdict that is known by its time is added to `verdicts`, this one's
     /// perhaps later.
     fn offer(&mut self, call: &Call<'_>, verdicts: &mut Vec<Verdict>);

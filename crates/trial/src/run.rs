@@ -20,11 +20,12 @@ use std::collections::VecDeque;
 
 use arrayvec::ArrayVec;
 
+use names::half_of;
 pub(crate) use names::{Names, hash_of};
 pub use one::OneProcess;
 pub(crate) use one::{request, sweep};
 use slices::Slices;
-use tally::{Tally, Waiting};
+use tally::{Tally, Terms, Waiting};
 pub use trial::{Plan, Trial};
 use waits::WaitCounts;
 use warnings::warnings;
@@ -34,6 +35,10 @@ use crate::compare::distinct;
 use crate::findings::{PolicyFindings, Totals};
 use crate::policy::{By, LIMITS_MAX, Limit, Policy, Rules};
 use crate::trace::{Fields, Record};
+
+/// Requests that are read before the first of them is decided: enough to wait for memory together,
+/// and so few that nothing of them is gone from the cache when they are decided.
+pub(crate) const BLOCK: usize = 32;
 
 /// One policy on its way through the trace.
 pub(crate) struct Run {
@@ -91,6 +96,36 @@ impl Run {
     /// Whether anybody asks where a call came from.
     pub(crate) fn asks_origin(&self) -> bool {
         self.decide.asks_origin()
+    }
+
+    /// These requests come soon. Memory brings what is kept of them while others are waited for,
+    /// and not one after the other when they are decided.
+    pub(crate) fn warm(&self, records: &[Record]) {
+        for (at, (limit, tally)) in self.limits().enumerate() {
+            let Some(field) = self.rules.plain(at) else { continue };
+            let names = records.iter().filter_map(|record| record.get(field));
+            let halves: ArrayVec<u32, BLOCK> = names.clone().map(half_of).collect();
+            let numbers: ArrayVec<Option<u32>, BLOCK> =
+                halves.iter().map(|half| tally.names.guess(*half)).collect();
+            let checks: ArrayVec<Check<'_>, BLOCK> = names
+                .zip(numbers)
+                .filter_map(|(name, number)| {
+                    let identifier = number?;
+                    let Terms { window_ms, allowed } = tally.warm(identifier)?;
+                    let namespace = &limit.name;
+                    Some(Check {
+                        limit: at,
+                        namespace,
+                        identifier,
+                        name,
+                        window_ms,
+                        allowed,
+                        cost: 1,
+                    })
+                })
+                .collect();
+            self.decide.warm(&checks);
+        }
     }
 
     /// A request of the trace comes.

@@ -105,6 +105,12 @@ impl Rules {
         }
     }
 
+    /// The field that alone says who is limited, if that is all there is to know.
+    pub(crate) fn plain(&self, limit: usize) -> Option<usize> {
+        let Rule { by, capture: None, when, .. } = self.rules.get(limit)? else { return None };
+        if let ([field], []) = (by.as_slice(), when.as_slice()) { Some(*field) } else { None }
+    }
+
     /// Those that apply to the request that was looked at, in their order.
     pub(crate) fn found(&self) -> &[Found] {
         &self.found

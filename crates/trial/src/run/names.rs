@@ -72,6 +72,12 @@ impl Names {
         (number, true)
     }
 
+    /// The number of a name with this hash, if one came: nearly always the one that is meant.
+    #[inline]
+    pub(crate) fn guess(&self, half: u32) -> Option<u32> {
+        self.found.find(spread(half), |it| it.half == half).map(|it| it.number)
+    }
+
     /// The number of a name that came.
     pub(crate) fn find(&self, name: &str) -> Option<u32> {
         let half = half_of(name);
@@ -93,7 +99,7 @@ pub(crate) fn hash_of(text: &str) -> u64 {
     hasher.finish()
 }
 
-fn half_of(name: &str) -> u32 {
+pub(crate) fn half_of(name: &str) -> u32 {
     (hash_of(name) >> 32) as u32
 }
 

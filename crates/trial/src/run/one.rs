@@ -70,6 +70,12 @@ impl Decide for OneProcess {
         ));
     }
 
+    fn warm(&self, checks: &[Check<'_>]) {
+        for subject in checks.iter().filter_map(subject) {
+            self.table.warm(&subject);
+        }
+    }
+
     fn finish(&mut self, _: &mut Vec<Verdict>) {}
 
     fn store_work(&self) -> Option<StoreWork> {
@@ -102,8 +108,12 @@ pub(crate) fn sweep(table: &Table, calls: u64, now: Now) {
 /// A check as production is asked. `None` if it never would be: policies are checked before.
 #[inline]
 pub(crate) fn request<'a>(check: &Check<'a>) -> Option<Request<'a>> {
+    Some(Request::new(subject(check)?, Limit::new(check.allowed), Cost::new(check.cost).ok()?))
+}
+
+#[inline]
+fn subject<'a>(check: &Check<'a>) -> Option<Subject<'a>> {
     let (workspace, namespace) = (Part::new(WORKSPACE).ok()?, Part::new(check.namespace).ok()?);
     let window = Window::from_millis(check.window_ms).ok()?;
-    let subject = Subject::new(workspace, namespace, Part::new(check.name).ok()?, window);
-    Some(Request::new(subject, Limit::new(check.allowed), Cost::new(check.cost).ok()?))
+    Some(Subject::new(workspace, namespace, Part::new(check.name).ok()?, window))
 }

@@ -86,6 +86,14 @@ impl Tally {
         (number, terms)
     }
 
+    /// Reads what is kept of an identifier, and says what it is allowed.
+    #[inline]
+    pub(crate) fn warm(&self, number: u32) -> Option<Terms> {
+        let standing = self.standings.get(number as usize)?;
+        self.log.warm(&standing.span);
+        Some(self.terms(standing.terms))
+    }
+
     #[inline]
     fn terms(&self, at: u32) -> Terms {
         let none = Terms { allowed: 0, window_ms: 0 };

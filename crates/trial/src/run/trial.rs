@@ -1,6 +1,6 @@
 //! All of a trial: policies side by side, and suggestions.
 
-use super::{Run, hash_of, warnings};
+use super::{BLOCK, Run, hash_of, warnings};
 use crate::call::Decide;
 use crate::compare::{Pairing, compare};
 use crate::findings::{Findings, TopologyFacts};
@@ -100,26 +100,26 @@ impl Trial {
         source: &mut dyn Source,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Findings, TraceError> {
-        let mut record = Record::default();
+        let mut block: [Record; BLOCK] = std::array::from_fn(|_| Record::default());
         let (mut number, mut told_ms) = (0_u64, 0);
-        while source.next(&mut record)? {
-            let origin = self
-                .origin
-                .and_then(|field| record.origin().or_else(|| record.get(field).map(hash_of)));
-            for run in &mut self.runs {
-                run.offer(&record, number, origin);
+        loop {
+            let records = fill(&mut block, source)?;
+            for run in &self.runs {
+                run.warm(records);
             }
-            self.pairing.pair(&mut self.runs);
-            if let Some(suggester) = &mut self.suggester {
-                suggester.offer(&record);
+            for record in records {
+                self.offer(record, number);
+                number = number.saturating_add(1);
+                let at_ms = record.at_unix_ms();
+                if number.is_multiple_of(PROGRESS_REQUESTS)
+                    || at_ms.saturating_sub(told_ms) >= PROGRESS_MS
+                {
+                    told_ms = at_ms;
+                    progress(number);
+                }
             }
-            number = number.saturating_add(1);
-            let at_ms = record.at_unix_ms();
-            if number.is_multiple_of(PROGRESS_REQUESTS)
-                || at_ms.saturating_sub(told_ms) >= PROGRESS_MS
-            {
-                told_ms = at_ms;
-                progress(number);
+            if records.len() < BLOCK {
+                break;
             }
         }
         if number > 0 {
@@ -136,6 +136,20 @@ impl Trial {
         }
         self.pairing.pair(&mut self.runs);
         Ok(self.findings(source))
+    }
+
+    /// A request of the trace comes.
+    fn offer(&mut self, record: &Record, number: u64) {
+        let origin = self
+            .origin
+            .and_then(|field| record.origin().or_else(|| record.get(field).map(hash_of)));
+        for run in &mut self.runs {
+            run.offer(record, number, origin);
+        }
+        self.pairing.pair(&mut self.runs);
+        if let Some(suggester) = &mut self.suggester {
+            suggester.offer(record);
+        }
     }
 
     /// Whatever looks for fields.
@@ -180,6 +194,18 @@ impl Trial {
             suggestions: self.suggester.map(|it| it.suggestions()).unwrap_or_default(),
         }
     }
+}
+
+/// The next requests: fewer than there is place for only at the end.
+fn fill<'a>(block: &'a mut [Record], source: &mut dyn Source) -> Result<&'a [Record], TraceError> {
+    let mut count = 0_usize;
+    for record in &mut *block {
+        if !source.next(record)? {
+            break;
+        }
+        count = count.saturating_add(1);
+    }
+    Ok(block.get(..count).unwrap_or_default())
 }
 
 fn never_found(unseen: Unseen<'_>, limit: &str, source: &dyn Source) -> TraceError {
