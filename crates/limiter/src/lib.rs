@@ -93,6 +93,7 @@ pub use table::{
     SubjectView, Table, Wake, Walk,
 };
 pub use time::Now;
+pub use window::sliding_use;
 
 /// How many cases a property test tries. Failures are repeated by their printed input, not by a
 /// file of seeds.

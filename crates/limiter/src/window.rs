@@ -44,6 +44,22 @@ impl View {
     }
 }
 
+/// What a sliding window holds of two neighbouring cells: all of the current one, and of the
+/// previous one the share that still lies in it, rounded down. A [`Table`](crate::Table) decides
+/// by this.
+///
+/// ```
+/// use tidegate_limiter::{Window, sliding_use};
+///
+/// let minute = Window::from_millis(60_000)?;
+/// assert_eq!(sliding_use(2, 9, minute, 20_000), 8, "two thirds of nine are left");
+/// # Ok::<(), tidegate_limiter::RequestError>(())
+/// ```
+#[must_use]
+pub fn sliding_use(current: u64, previous: u64, window: Window, elapsed_ms: u64) -> u64 {
+    View { current, previous }.used(window, elapsed_ms)
+}
+
 /// Whether `cost` fits beside what is `used`. A limit of 0 denies everything, even a cost of 0.
 pub(crate) fn fits(used: u64, cost: Cost, limit: Limit) -> bool {
     limit.get() > 0 && used.saturating_add(cost.get()) <= limit.get()

@@ -88,7 +88,8 @@ fn findings(args: &SimulateArgs) -> Result<Findings, String> {
     let topology = made::topology(args)?;
     let topology = topology.as_ref();
     let made_up = made::options(args, &policies, topology)?;
-    let decided = policies.into_iter().map(|policy| (policy, made::decider(topology)));
+    let many = policies.len();
+    let decided = policies.into_iter().map(|policy| (policy, made::decider(topology, many)));
     let top = usize::try_from(args.top).unwrap_or(usize::MAX);
     let plan = Plan { policies: decided.collect(), suggest, topology: made::facts(topology), top };
     let mut fields = Fields::default();

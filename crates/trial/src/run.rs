@@ -23,7 +23,6 @@ use arrayvec::ArrayVec;
 use names::half_of;
 pub(crate) use names::{Names, hash_of};
 pub use one::OneProcess;
-pub(crate) use one::{request, sweep};
 use slices::Slices;
 use tally::{Tally, Terms, Waiting};
 pub use trial::{Plan, Trial};

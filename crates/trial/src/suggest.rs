@@ -5,18 +5,15 @@
 //! exactly those whose peak is above `L`: the first call that does not fit comes after calls that
 //! all did. So the peaks, in order, are the curve.
 
-use tidegate_limiter::{LIMIT_MAX, Now, Options, Seed, Table};
+use tidegate_limiter::{LIMIT_MAX, Window, sliding_use};
 
-use crate::call::Check;
 use crate::findings::{CurvePoint, Suggestion};
 use crate::policy::{Policy, Rules};
-use crate::run::{Names, request, sweep};
+use crate::run::Names;
 use crate::trace::{Fields, Record};
 
 /// Points of a curve, about.
 const POINTS: u64 = 100;
-/// Memory for subjects, taken as it is needed: nothing is evicted.
-const BUDGET_BYTES: usize = 64 << 30;
 /// All.
 const MILLION: u64 = 1_000_000;
 
@@ -36,21 +33,50 @@ pub struct SuggestOptions {
 pub(crate) struct Suggester {
     options: SuggestOptions,
     pub(crate) rules: Rules,
-    table: Table,
-    decisions: u64,
-    /// Of each limit, the identifiers and, for each window, their peaks.
-    seen: Vec<(Names, Vec<Vec<u64>>)>,
+    windows: Vec<Window>,
+    /// Of each limit, the identifiers, and how full their windows are: one after the other for
+    /// each identifier.
+    seen: Vec<(Names, Vec<Filling>)>,
+}
+
+/// How full one window of an identifier is. A table would say the same (the tests ask it) and take
+/// ten times the memory, most of it for what fleets need.
+#[derive(Clone, Copy, Debug, Default)]
+struct Filling {
+    /// Which cell is the current one.
+    sequence: u64,
+    current: u64,
+    previous: u64,
+    peak: u64,
+}
+
+impl Filling {
+    /// Spends a cost, if it fits below the largest limit there is.
+    fn spend(&mut self, window: Window, cost: u64, now_ms: u64) {
+        let window_ms = window.as_millis();
+        let (sequence, elapsed_ms) = (now_ms / window_ms, now_ms % window_ms);
+        if sequence != self.sequence {
+            let follows = self.sequence.checked_add(1) == Some(sequence);
+            self.previous = if follows { self.current } else { 0 };
+            (self.sequence, self.current) = (sequence, 0);
+        }
+        let used = sliding_use(self.current, self.previous, window, elapsed_ms);
+        let used = used.saturating_add(cost);
+        self.peak = self.peak.max(used.min(LIMIT_MAX));
+        if used <= LIMIT_MAX {
+            self.current = self.current.saturating_add(cost);
+        }
+    }
 }
 
 impl Suggester {
     pub(crate) fn new(options: SuggestOptions, fields: &mut Fields) -> Self {
         let rules = Rules::new(&options.policy, fields);
-        let windows = options.windows_ms.len();
-        let seen = options.policy.limits.iter();
-        let seen = seen.map(|_| (Names::default(), vec![Vec::new(); windows])).collect();
-        let table = Options::default().with_budget_bytes(BUDGET_BYTES);
-        let table = Table::new(table, Seed::from_bytes([13; 32]));
-        Self { options, rules, table, decisions: 0, seen }
+        let seen = options.policy.limits.iter().map(|_| Default::default()).collect();
+        // Policies and windows were checked: all of them are windows.
+        let windows = options.windows_ms.iter().filter_map(|ms| Window::from_millis(*ms).ok());
+        let windows = windows.collect();
+        Self { options, rules, windows, seen }
     }
 
     pub(crate) const fn policy(&self) -> &Policy {
@@ -60,50 +86,34 @@ impl Suggester {
     /// A request of the trace comes.
     pub(crate) fn offer(&mut self, record: &Record) {
         self.rules.look(record);
-        let now = Now::new(record.at_unix_ms(), record.at_unix_ms());
+        let windows = self.windows.len();
         for found in self.rules.found() {
-            let name = self.rules.name(record, found);
-            let limit = self.options.policy.limits.get(found.limit);
-            let (Some(limit), Some((names, peaks))) = (limit, self.seen.get_mut(found.limit))
-            else {
-                continue;
-            };
-            let (identifier, is_new) = names.number(name);
-            for (window_ms, peaks) in self.options.windows_ms.iter().zip(peaks) {
-                if is_new {
-                    peaks.push(0);
-                }
-                let check = Check {
-                    limit: found.limit,
-                    namespace: &limit.name,
-                    identifier,
-                    name,
-                    window_ms: *window_ms,
-                    allowed: LIMIT_MAX,
-                    cost: found.cost,
-                };
-                let Some(request) = request(&check) else { continue };
-                let used = LIMIT_MAX.saturating_sub(self.table.decide(&request, now).remaining());
-                if let Some(peak) = peaks.get_mut(identifier as usize) {
-                    *peak = used.max(*peak);
-                }
-                self.decisions = self.decisions.wrapping_add(1);
-                sweep(&self.table, self.decisions, now);
+            let Some((names, fillings)) = self.seen.get_mut(found.limit) else { continue };
+            let (identifier, is_new) = names.number(self.rules.name(record, found));
+            if is_new {
+                fillings.extend(std::iter::repeat_n(Filling::default(), windows));
+            }
+            let first = (identifier as usize).saturating_mul(windows);
+            let own = fillings.get_mut(first..).unwrap_or_default();
+            for (window, filling) in self.windows.iter().zip(own) {
+                filling.spend(*window, found.cost, record.at_unix_ms());
             }
         }
     }
 
     pub(crate) fn suggestions(self) -> Vec<Suggestion> {
-        let SuggestOptions { policy, windows_ms, max_affected_ppm } = self.options;
+        let SuggestOptions { policy, max_affected_ppm, .. } = self.options;
         let mut all = Vec::new();
-        for (limit, (_, peaks)) in policy.limits.iter().zip(self.seen) {
-            for (window_ms, mut peaks) in windows_ms.iter().zip(peaks) {
+        for (limit, (_, fillings)) in policy.limits.iter().zip(self.seen) {
+            for (at, window) in self.windows.iter().enumerate() {
+                let own = fillings.iter().skip(at).step_by(self.windows.len());
+                let mut peaks: Vec<u64> = own.map(|filling| filling.peak).collect();
                 peaks.sort_unstable();
                 let lowest = lowest(&peaks, max_affected_ppm);
                 all.push(Suggestion {
                     name: limit.name.clone(),
                     by: limit.by.words(),
-                    window_ms: *window_ms,
+                    window_ms: window.as_millis(),
                     limit: lowest,
                     affected: above(&peaks, lowest),
                     identifiers: peaks.len() as u64,

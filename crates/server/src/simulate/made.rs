@@ -22,11 +22,11 @@ pub(super) fn topology(args: &SimulateArgs) -> Result<Option<Topology>, String> 
     Topology::parse(&name, &text).map(Some).map_err(|why| why.to_string())
 }
 
-/// Who decides.
-pub(super) fn decider(topology: Option<&Topology>) -> Box<dyn Decide> {
+/// Who decides for one of so many policies.
+pub(super) fn decider(topology: Option<&Topology>, many: usize) -> Box<dyn Decide> {
     match topology {
         Some(topology) => Box::new(Fleet::new(topology.clone())),
-        None => Box::new(OneProcess::default()),
+        None => Box::new(OneProcess::one_of(many)),
     }
 }
 

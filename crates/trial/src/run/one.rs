@@ -15,7 +15,7 @@ const BUDGET_BYTES: usize = 64 << 30;
 const SWEEP_CALLS: u64 = 256;
 /// Fewer subjects are not swept: some 350 MB of them are kept, because one that comes again costs
 /// more than one that was never gone.
-const SWEEP_SUBJECTS: usize = 1_000_000;
+const KEPT_SUBJECTS: usize = 1_000_000;
 /// All of a trace is of one workspace.
 const WORKSPACE: &str = "trial";
 
@@ -43,13 +43,23 @@ pub struct OneProcess {
     table: Table,
     answer: BatchAnswer,
     calls: u64,
+    /// Fewer subjects are not swept.
+    kept: usize,
 }
 
 impl Default for OneProcess {
     fn default() -> Self {
+        Self::one_of(1)
+    }
+}
+
+impl OneProcess {
+    /// One of so many that decide side by side: together they keep as much as one alone.
+    #[must_use]
+    pub fn one_of(many: usize) -> Self {
         let options = Options::default().with_budget_bytes(BUDGET_BYTES);
         let table = Table::new(options, Seed::from_bytes([11; 32]));
-        Self { table, answer: BatchAnswer::default(), calls: 0 }
+        Self { table, answer: BatchAnswer::default(), calls: 0, kept: KEPT_SUBJECTS / many.max(1) }
     }
 }
 
@@ -58,7 +68,7 @@ impl Decide for OneProcess {
         // The wall clock of a trace never jumps: both clocks are one.
         let now = Now::new(call.at_unix_ms, call.at_unix_ms);
         self.calls = self.calls.wrapping_add(1);
-        sweep(&self.table, self.calls, now);
+        self.sweep(now);
         let full = match call.checks {
             [one] => request(one).map(|it| u128::from(!self.table.decide(&it, now).admitted())),
             checks => self.decide_all(checks, now),
@@ -84,6 +94,14 @@ impl Decide for OneProcess {
 }
 
 impl OneProcess {
+    /// Drops expired subjects now and then, if there are many. They count for nothing either way.
+    #[inline]
+    fn sweep(&self, now: Now) {
+        if self.calls.is_multiple_of(SWEEP_CALLS) && self.table.subjects() > self.kept {
+            self.table.sweep(now);
+        }
+    }
+
     /// The checks without room, a bit for each. `None` if production would refuse one of them.
     fn decide_all(&mut self, checks: &[Check<'_>], now: Now) -> Option<u128> {
         let mut requests: ArrayVec<Request<'_>, LIMITS_MAX> = ArrayVec::new();
@@ -97,17 +115,9 @@ impl OneProcess {
     }
 }
 
-/// Drops expired subjects now and then, if there are many. They count for nothing either way.
-#[inline]
-pub(crate) fn sweep(table: &Table, calls: u64, now: Now) {
-    if calls.is_multiple_of(SWEEP_CALLS) && table.subjects() > SWEEP_SUBJECTS {
-        table.sweep(now);
-    }
-}
-
 /// A check as production is asked. `None` if it never would be: policies are checked before.
 #[inline]
-pub(crate) fn request<'a>(check: &Check<'a>) -> Option<Request<'a>> {
+pub(super) fn request<'a>(check: &Check<'a>) -> Option<Request<'a>> {
     Some(Request::new(subject(check)?, Limit::new(check.allowed), Cost::new(check.cost).ok()?))
 }
 

@@ -381,7 +381,7 @@ proptest! {
                 limit: 0, namespace: "other", identifier: 0, name: &values[0],
                 window_ms: 5_000, allowed: limit, cost: 1,
             };
-            let request = request(&check).unwrap();
+            let request = super::one::request(&check).unwrap();
             let now = Now::new(START_MS + at, 77 + at);
             denied += u64::from(!table.decide(&request, now).admitted());
         }
