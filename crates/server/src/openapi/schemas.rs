@@ -189,7 +189,10 @@ fn verdict(name: &'static str, meaning: &str) -> Vec<Field> {
     vec![
         required("limit", enforced()),
         required("remaining", count("How much is left after this request; 0 on a denial.")),
-        required("reset", count("When the current window ends, in Unix milliseconds.")),
+        required(
+            "reset",
+            count("When the window that it was decided in ends, in Unix milliseconds."),
+        ),
         required(name, flag(meaning)),
         optional("overrideId", told("The override that was applied; absent if none was.")),
         optional(
