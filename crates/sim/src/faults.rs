@@ -262,10 +262,8 @@ impl World {
                 database.standby = Some(database.memory.replica());
             }
             Trouble::Rewind => {
-                // Registrations are lost as rows are.
                 if let Some(memory) = database.standby.take() {
-                    database.memory = memory;
-                    database.epoch += 1;
+                    database.fail_over(memory);
                     self.struck_world(Fault::Rewind);
                 }
             }

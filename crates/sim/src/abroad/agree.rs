@@ -217,7 +217,7 @@ impl World {
     }
 
     /// Something that is in the feed and that a process was not told, or the other way round.
-    fn missed(&self, abroad: &Abroad, maxima: &Maxima) -> Option<String> {
+    pub(super) fn missed(&self, abroad: &Abroad, maxima: &Maxima) -> Option<String> {
         let unix_ms = START_MS + self.now_ms();
         for ((digest, window_ms, sequence, number), count) in maxima {
             let name = (self.digests.get(digest).copied()?, *sequence);
@@ -226,12 +226,7 @@ impl World {
             }
             let told = abroad.count(name, *number);
             let cell = (*digest, *window_ms, *sequence, *number);
-            // A leader whose clock was wrong did not publish it again, and threw away what the
-            // others of its region had it look at.
-            let outlived = self.database.as_ref().is_some_and(|all| all.is_outlived(cell));
-            let gone =
-                |what| self.is_lost_unknown(what, *count) || self.is_lost_twice(what, *count);
-            let lost = told > *count && (outlived || gone((name, cell)));
+            let lost = told > *count && self.is_lost((name, cell), (told, *count));
             let far = told < *count && abroad.far.contains(&(name, *number));
             if told != *count && !lost && !far {
                 return Some(format!("{name:?}: told {told} of {number:?}, in the feed {count}"));
@@ -240,14 +235,28 @@ impl World {
         None
     }
 
+    /// Whether a failover took out of the feed what a process was told of a cell, and nobody can
+    /// tell it again.
+    fn is_lost(&self, (name, cell): (Name, Cell), (told, count): (u64, u64)) -> bool {
+        let Some(database) = self.database.as_ref().filter(|all| all.lost(cell) >= told) else {
+            return false;
+        };
+        // A leader whose clock was wrong did not publish it again, and threw away what the others
+        // of its region had it look at.
+        let outlived = database.is_outlived(cell);
+        // Who wrote it lives and knows it, but has lost its name: it says nothing any more.
+        let mute = database.is_mute(cell.3);
+        let gone = self.is_lost_unknown((name, cell), count);
+        outlived || mute || gone || self.is_lost_twice((name, cell), count)
+    }
+
     /// Whether a failover lost a row of a region before the region itself read it, and who wrote it
     /// has ended: those who live look for theirs. What it said is hidden again from those who did
     /// not read it, and published again when it is worth it. Who lives may have written less of the
     /// cell since then: to repeat what it knows is not to have written what was lost.
     fn is_lost_unknown(&self, (name, cell): (Name, Cell), count: u64) -> bool {
-        let failed_over = self.database.as_ref().is_some_and(|database| database.epoch > 0);
         let mut own = self.abroad().filter(|(_, abroad)| abroad.former == Some(cell.3));
-        failed_over && own.all(|own| self.has_had(own, (name, cell)) <= count)
+        own.all(|own| self.has_had(own, (name, cell)) <= count)
     }
 
     /// The most that a process read or wrote of a cell of its region.
@@ -262,8 +271,7 @@ impl World {
     /// a post has no total: who leads publishes what the store holds, and what it read itself.
     fn is_lost_twice(&self, (name, cell): (Name, Cell), count: u64) -> bool {
         let (digest, _, sequence, number) = cell;
-        let database = self.database.as_ref().filter(|database| database.epoch > 0);
-        let home = database.and_then(|database| database.holders.get(&number));
+        let home = self.database.as_ref().and_then(|database| database.holders.get(&number));
         let Some(Home { store, truth, .. }) = home.map(|home| self.homes.at(*home)) else {
             return false;
         };

@@ -40,6 +40,8 @@ pub(crate) struct Database {
     names: BTreeMap<RegionName, (RegionNumber, u64)>,
     /// The largest total of each cell and number that ever was in the feed.
     pub(crate) published: Maxima,
+    /// The largest total of each cell and number in rows that a failover took out of the feed.
+    lost: Maxima,
     /// The largest total that each process wrote of each cell and number.
     written: BTreeMap<(Cell, u32), u64>,
     /// The latest moment that the wall clock of a leader showed since a failover, by the number it
@@ -81,6 +83,7 @@ impl Database {
             holders: BTreeMap::new(),
             names: BTreeMap::new(),
             published: Maxima::new(),
+            lost: Maxima::new(),
             written: BTreeMap::new(),
             leaders_ms: BTreeMap::new(),
             rows: 0,
@@ -95,6 +98,28 @@ impl Database {
         if !self.poison_stays {
             self.poison = None;
         }
+    }
+
+    /// A replica takes over. What it had not heard of is lost: rows, and who has which name.
+    pub(crate) fn fail_over(&mut self, replica: MemoryGlobe) {
+        let before = std::mem::replace(&mut self.memory, replica);
+        let kept = |id: &u64, nonce: u64| {
+            self.memory.rows().get(id).is_some_and(|row| row.nonce == nonce)
+        };
+        for (_, batch) in before.rows().iter().filter(|(id, batch)| !kept(id, batch.nonce)) {
+            raise(&mut self.lost, batch);
+        }
+        self.epoch += 1;
+    }
+
+    /// The largest total of a cell in a row that a failover took out of the feed.
+    pub(crate) fn lost(&self, cell: Cell) -> u64 {
+        self.lost.get(&cell).copied().unwrap_or(0)
+    }
+
+    /// Whether nobody may speak under a number any more: another region has its name now.
+    pub(crate) fn is_mute(&self, number: RegionNumber) -> bool {
+        !self.names.values().any(|(holder, _)| *holder == number)
     }
 
     /// Whether a row holds something that is refused.

@@ -1,6 +1,6 @@
 //! Small worlds of two regions, step by step.
 
-use tidegate_convergence::unpack;
+use tidegate_convergence::{RegionName, RegionNumber, unpack};
 
 use crate::decide::Stage;
 use crate::fault::Faults;
@@ -125,4 +125,51 @@ fn short_windows_stay_in_their_region() {
     wait(&mut world, 6_000);
     assert!(ask(&mut world, 1, LIMIT));
     assert!(world.database.as_ref().unwrap().memory.rows().is_empty());
+}
+
+/// What a failover lost, and who may not tell it again: only one whose name another region has.
+#[test]
+fn a_region_that_has_its_name_tells_again_what_was_lost() {
+    let mut world = world();
+    assert!(ask(&mut world, 0, 40));
+    wait(&mut world, 5_000);
+    let standby = world.database.as_ref().unwrap().memory.replica();
+    assert!(ask(&mut world, 0, 40));
+    wait(&mut world, 5_000);
+    // It does not hear of the failover, so it does not tell again.
+    world.nodes[0].severed_until_us = u64::MAX;
+    world.database.as_mut().unwrap().fail_over(standby);
+    let missed = |world: &World| {
+        let maxima = world.database.as_ref().unwrap().maxima();
+        let process = world.nodes[1].process.as_ref().unwrap();
+        world.missed(process.abroad.as_ref().unwrap(), &maxima)
+    };
+    let what = missed(&world).expect("told 80, in the feed 40");
+    assert!(what.contains("told 80") && what.ends_with("in the feed 40"), "{what}");
+    let number = world.nodes[0].process.as_ref().unwrap().abroad.as_ref().unwrap().own.unwrap();
+    let (name, now_ms) = (RegionName::new("region-0").unwrap(), world.now_ms());
+    let database = world.database.as_mut().unwrap();
+    database.hold((&name, 1), RegionNumber(7), now_ms);
+    assert_eq!(missed(&world), None, "another has its name");
+    world.database.as_mut().unwrap().hold((&name, 0), number, now_ms);
+    assert!(missed(&world).is_some(), "it has its name again");
+}
+
+/// A total that no failover lost is excused by nothing.
+#[test]
+fn what_no_failover_lost_is_missed() {
+    let mut world = world();
+    assert!(ask(&mut world, 0, 40));
+    wait(&mut world, 5_000);
+    let standby = world.database.as_ref().unwrap().memory.replica();
+    assert!(ask(&mut world, 0, 40));
+    wait(&mut world, 5_000);
+    let (name, now_ms) = (RegionName::new("region-0").unwrap(), world.now_ms());
+    let database = world.database.as_mut().unwrap();
+    database.hold((&name, 1), RegionNumber(7), now_ms);
+    // The rows are gone, as if somebody had deleted them.
+    database.memory = standby;
+    let maxima = database.maxima();
+    let abroad = world.nodes[1].process.as_ref().unwrap().abroad.as_ref().unwrap();
+    assert!(world.missed(abroad, &maxima).is_some());
 }
