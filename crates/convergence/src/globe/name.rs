@@ -90,6 +90,10 @@ impl Globe {
                 if !std::mem::replace(&mut self.name.named, true) {
                     self.values.set_own(RegionNumber::of(self.name.identity));
                     self.feed.import_from(at.ms());
+                    if self.draining {
+                        // What was told to nobody, because nobody would have heard it, is told now.
+                        self.drain(at.table, at.now);
+                    }
                 }
                 self.counts.regions = u64::from(regions);
                 // One of the region's processes is enough, if there is one.

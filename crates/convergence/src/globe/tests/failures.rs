@@ -209,6 +209,38 @@ fn a_private_region_ends_in_order() {
     assert_eq!(world.counts(next).registered, 1);
 }
 
+/// A region that is one process, was refused its name and gets it while it ends, tells what it
+/// would have told to nobody.
+#[test]
+fn a_private_region_that_gets_its_name_while_it_ends_leaves_nothing_unsaid() {
+    let mut world = World::new(&[1]);
+    let name = RegionName::new("private").unwrap();
+    let other = GlobalCall::Register { name: name.clone(), identity: 7 };
+    world.globe.call(&other, world.now.unix_ms()).unwrap();
+    world.stores.push(MemoryRegion::new(1));
+    let private = world.add(1, "private", GlobeTuning::default());
+    world.processes[private].globe.options.private = true;
+    world.run_ms(3_000);
+    world.spend(private, 1_000, 3);
+    let (now, process) = (world.now, &mut world.processes[private]);
+    process.globe.drain(&process.table, now);
+    world.run_ms(1_000);
+    assert!(world.processes[private].globe.is_clean(), "nobody would hear it");
+    assert_eq!(world.written(), []);
+    world.globe.call(&GlobalCall::Release { name, identity: 7 }, 0).unwrap();
+    for _ in 0..10_000 {
+        world.run_ms(1);
+        if world.counts(private).registered == 1 {
+            break;
+        }
+    }
+    // It may end as soon as it is clean.
+    assert!(!world.processes[private].globe.is_clean() || world.written() == [(2, 3)]);
+    world.run_ms(1_000);
+    assert!(world.processes[private].globe.is_clean());
+    assert_eq!(world.written(), [(2, 3)]);
+}
+
 /// A name that is being renewed would be taken again after it was given back.
 #[test]
 fn a_name_under_way_is_waited_for_before_it_is_given_back() {
