@@ -20,6 +20,8 @@ pub(crate) struct Database {
     /// What a replica has that imports read while it lags.
     pub(crate) replica: Option<MemoryGlobe>,
     pub(crate) lags_until_us: u64,
+    /// An import was answered by it: rows that were read before may have seemed to be lost.
+    pub(crate) lagged: bool,
     pub(crate) away_until_us: u64,
     /// It answers that it is away, instead of not at all.
     pub(crate) away_answers: bool,
@@ -72,6 +74,7 @@ impl Database {
             standby: None,
             replica: None,
             lags_until_us: 0,
+            lagged: false,
             away_until_us: 0,
             away_answers: false,
             late_permille,

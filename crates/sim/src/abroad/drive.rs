@@ -166,6 +166,7 @@ impl World {
         self.check_deleted(&call, true);
         let Some(database) = &mut self.database else { return };
         let lags = matches!(call, GlobalCall::Import(_)) && database.lags_until_us > now_us;
+        database.lagged |= lags;
         let replica = database.replica.as_mut().filter(|_| lags);
         let answered = replica.unwrap_or(&mut database.memory).call(&call, now_ms);
         if let GlobalCall::Release { name, identity } = &call {
