@@ -221,16 +221,18 @@ impl World {
     /// Something that is in the feed and that a process was not told, or the other way round.
     pub(super) fn missed(&self, abroad: &Abroad, maxima: &Maxima) -> Option<String> {
         let unix_ms = START_MS + self.now_ms();
-        for ((digest, window_ms, sequence, number), count) in maxima {
+        // Also of what is not in the feed at all any more.
+        for cell in self.database.as_ref()?.published.keys() {
+            let (digest, window_ms, sequence, number) = cell;
             let name = (self.digests.get(digest).copied()?, *sequence);
             if (sequence + 2) * window_ms <= unix_ms + MARGIN_MS {
                 continue;
             }
-            let told = abroad.count(name, *number);
-            let cell = (*digest, *window_ms, *sequence, *number);
-            let lost = told > *count && self.is_lost((name, cell), (told, *count));
-            let far = told < *count && abroad.far.contains(&(name, *number));
-            if told != *count && !lost && !far {
+            let (told, count) = (abroad.count(name, *number), maxima.get(cell).copied());
+            let count = count.unwrap_or(0);
+            let lost = told > count && self.is_lost((name, *cell), (told, count));
+            let far = told < count && abroad.far.contains(&(name, *number));
+            if told != count && !lost && !far {
                 return Some(format!("{name:?}: told {told} of {number:?}, in the feed {count}"));
             }
         }
@@ -238,11 +240,15 @@ impl World {
     }
 
     /// Whether a failover took out of the feed what a process was told of a cell, and nobody can
-    /// tell it again.
+    /// tell it again; or a leader whose clock is ahead did, for which it is over.
     fn is_lost(&self, (name, cell): (Name, Cell), (told, count): (u64, u64)) -> bool {
-        let Some(database) = self.database.as_ref().filter(|all| all.lost(cell) >= told) else {
+        let Some(database) = &self.database else { return false };
+        if database.is_trimmed(cell) {
+            return true;
+        }
+        if database.lost(cell) < told {
             return false;
-        };
+        }
         // A leader whose clock was wrong did not publish it again, and threw away what the others
         // of its region had it look at.
         let outlived = database.is_outlived(cell);

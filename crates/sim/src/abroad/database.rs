@@ -49,6 +49,8 @@ pub(crate) struct Database {
     /// The latest moment that the wall clock of a leader showed since a failover, by the number it
     /// published under.
     leaders_ms: BTreeMap<RegionNumber, u64>,
+    /// The latest moment that the wall clock of one showed who deleted old rows of a number.
+    trims_ms: BTreeMap<RegionNumber, u64>,
     /// Rows written that repeat nothing.
     pub(crate) rows: u64,
     /// The longest way through the network, in microseconds.
@@ -89,6 +91,7 @@ impl Database {
             lost: Maxima::new(),
             written: BTreeMap::new(),
             leaders_ms: BTreeMap::new(),
+            trims_ms: BTreeMap::new(),
             rows: 0,
             latency_us: chance.of(&[2_000, 20_000, 120_000]).unwrap_or(2_000),
         })
@@ -106,9 +109,8 @@ impl Database {
     /// A replica takes over. What it had not heard of is lost: rows, and who has which name.
     pub(crate) fn fail_over(&mut self, replica: MemoryGlobe) {
         let before = std::mem::replace(&mut self.memory, replica);
-        let kept = |id: &u64, nonce: u64| {
-            self.memory.rows().get(id).is_some_and(|row| row.nonce == nonce)
-        };
+        let kept =
+            |id: &u64, nonce: u64| self.memory.rows().get(id).is_some_and(|row| row.nonce == nonce);
         for (_, batch) in before.rows().iter().filter(|(id, batch)| !kept(id, batch.nonce)) {
             raise(&mut self.lost, batch);
         }
@@ -190,6 +192,18 @@ impl Database {
     pub(crate) fn is_outlived(&self, (_, window_ms, sequence, number): Cell) -> bool {
         let expires_ms = (sequence + 2).saturating_mul(window_ms);
         self.leaders_ms.get(&number).is_some_and(|latest_ms| *latest_ms >= expires_ms)
+    }
+
+    /// Rows of a number are deleted by one whose clock shows this moment.
+    pub(crate) fn trimmed(&mut self, number: RegionNumber, unix_ms: u64) {
+        let latest_ms = self.trims_ms.entry(number).or_default();
+        *latest_ms = unix_ms.max(*latest_ms);
+    }
+
+    /// Whether one that deleted rows took a cell as expired, so that it did not repeat it first.
+    pub(crate) fn is_trimmed(&self, (_, window_ms, sequence, number): Cell) -> bool {
+        let expires_ms = (sequence + 2).saturating_mul(window_ms);
+        self.trims_ms.get(&number).is_some_and(|latest_ms| *latest_ms >= expires_ms)
     }
 
     /// A row becomes visible.

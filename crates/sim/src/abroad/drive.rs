@@ -169,6 +169,9 @@ impl World {
         database.lagged |= lags;
         let replica = database.replica.as_mut().filter(|_| lags);
         let answered = replica.unwrap_or(&mut database.memory).call(&call, now_ms);
+        if let GlobalCall::Trim { region, written_before_ms, .. } = &call {
+            database.trimmed(*region, written_before_ms + self.options.globe.grace_ms);
+        }
         if let GlobalCall::Release { name, identity } = &call {
             database.let_go(name, RegionNumber::of(*identity));
         }
