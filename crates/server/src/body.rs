@@ -159,7 +159,8 @@ impl Received<'_> {
     /// The bytes; the place stays taken for as long as this is there.
     pub(crate) fn take(&mut self) -> Bytes {
         match &mut self.bytes {
-            Arrived::Whole(bytes) => std::mem::take(bytes),
+            // It may be a small part of what was read at once, and is kept for long.
+            Arrived::Whole(bytes) => Bytes::copy_from_slice(bytes),
             Arrived::Parts(bytes) => bytes.split().freeze(),
         }
     }

@@ -280,3 +280,47 @@ async fn beyond_the_bound_strangers_are_refused_at_once_and_others_are_not() {
     }
     assert!(bodies.read(full(1), &none, Sender::Stranger).await.is_ok(), "there is room again");
 }
+
+/// What an operation keeps that no client can end is counted by its length (`door::APART_KIB_MAX`).
+#[tokio::test]
+async fn what_is_taken_keeps_no_more_than_its_length() {
+    // As a connection reads: a body is a part of what was read at once.
+    let read_at_once = Bytes::from(vec![b' '; 32 << 10]);
+    let bodies = Bodies::new();
+    let body = Full::new(read_at_once.slice(..100));
+    let mut received = bodies.read(body, &HeaderMap::new(), Sender::Known("ws")).await.unwrap();
+    let taken = received.take();
+    drop(received);
+    assert_eq!(taken.len(), 100);
+    assert!(read_at_once.is_unique(), "100 bytes keep the 32 KiB that were read with them");
+}
+
+/// Frames of a body whose length is known, as HTTP/1 has them.
+struct Known(std::collections::VecDeque<Bytes>);
+
+impl Body for &mut Known {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.pop_front().map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[tokio::test]
+async fn every_part_of_a_body_of_known_length_is_there() {
+    for parts in [&["ab"][..], &["a", "b"], &["", "ab"], &["a", "", "b"], &["ab", ""]] {
+        let mut body =
+            Known(parts.iter().map(|part| Bytes::from_static(part.as_bytes())).collect());
+        let bodies = Bodies::new();
+        let received = bodies.read(&mut body, &HeaderMap::new(), Sender::Known("ws")).await;
+        assert_eq!(&*received.unwrap(), b"ab", "{parts:?}");
+    }
+}

@@ -15,6 +15,8 @@ use tidegate_limiter::BATCH_MAX;
 
 use super::{ERRORS_MAX, Undecodable};
 
+#[cfg(test)]
+mod differ;
 mod quick;
 
 /// Most characters of an unknown field's name that are repeated to the caller.

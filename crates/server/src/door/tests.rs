@@ -18,6 +18,7 @@ use crate::control::tests::FakeStore;
 use crate::control::{Key, Namespace};
 use crate::ids;
 
+mod again;
 mod bounded;
 mod control;
 mod modes;

@@ -140,61 +140,136 @@ impl Text {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, from_slice, to_value};
+    use serde_json::{Value, from_slice};
     use tidegate_limiter::{Cost, Limit, Part, Window};
 
     use super::*;
     use crate::reply::{Limited, Meta, Success, bytes};
 
-    /// Every part there or not, in all combinations.
-    fn answers() -> impl Iterator<Item = Decided> {
-        (0_u32..64).map(|bits| {
-            let has = |bit: u32| bits & (1 << bit) != 0;
-            let consistency = has(5).then_some("bounded");
-            let known = Known { source: "region", age_ms: 7, degraded: has(0), consistency };
-            let more = More {
-                override_id: has(0).then(|| "rlor_\"\\\n\u{1f}\u{7f}é".to_owned()),
-                retry_after_ms: has(1).then_some(u64::MAX),
-                reason: has(2).then_some("memory"),
-                mode: has(3).then_some("shadow"),
-                would_deny: has(4).then_some(true),
-                known: has(5).then_some(known),
-            };
-            let (limit, remaining) = (u64::from(bits), 0);
-            Decided { limit, remaining, reset: 1_794_802_800_000, admitted: has(1), more }
-        })
+    /// As serde writes a batch.
+    #[derive(serde::Serialize)]
+    struct MultiLimited<'a> {
+        passed: bool,
+        limits: Vec<LimitedItem<'a>>,
     }
 
-    #[test]
-    fn an_answer_has_the_bytes_that_serde_writes() {
-        for decided in answers() {
-            let whole =
-                Success { meta: Meta { request_id: "req_\"1" }, data: Limited::of(&decided) };
-            assert_eq!(limit("req_\"1", &decided), bytes(&whole));
+    #[derive(serde::Serialize)]
+    struct LimitedItem<'a> {
+        namespace: &'a str,
+        identifier: &'a str,
+        limit: u64,
+        remaining: u64,
+        reset: u64,
+        passed: bool,
+        #[serde(flatten)]
+        more: &'a More,
+    }
+
+    fn by_serde(request_id: &str, items: &[Item<'_>], passed: bool, decided: &[Decided]) -> Bytes {
+        let limits = items.iter().zip(decided).map(|(item, decided)| LimitedItem {
+            namespace: item.namespace.as_str(),
+            identifier: item.identifier.as_str(),
+            limit: decided.limit,
+            remaining: decided.remaining,
+            reset: decided.reset,
+            passed: decided.admitted,
+            more: &decided.more,
+        });
+        let data = MultiLimited { passed, limits: limits.collect() };
+        bytes(&Success { meta: Meta { request_id }, data })
+    }
+
+    /// Texts and numbers that are hard to write, the same in every run.
+    struct Made(u64);
+
+    impl Made {
+        fn next(&mut self) -> u64 {
+            self.0 ^= self.0 >> 12;
+            self.0 ^= self.0 << 25;
+            self.0 ^= self.0 >> 27;
+            self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 7
+        }
+
+        fn is(&mut self) -> bool {
+            self.next().is_multiple_of(2)
+        }
+
+        fn char(&mut self) -> char {
+            let odd = ['"', '\\', '/', '\u{7f}', '\u{2028}', '\u{2029}', '\u{feff}', '\0'];
+            let drawn = u32::try_from(self.next() % 0x11_0000).unwrap();
+            match self.next() % 8 {
+                0 => char::from_u32(drawn % 32).unwrap(),
+                1 => odd[drawn as usize % odd.len()],
+                2 => char::from_u32(drawn).unwrap_or('\u{fffd}'),
+                3 => char::from_u32(0x80 + drawn % 128).unwrap(),
+                _ => char::from_u32(32 + drawn % 95).unwrap(),
+            }
+        }
+
+        fn text(&mut self, least: u64) -> String {
+            let count = least + self.next() % 12;
+            (0..count).map(|_| self.char()).collect()
+        }
+
+        fn number(&mut self) -> u64 {
+            match self.next() % 6 {
+                0 => 0,
+                1 => u64::MAX,
+                2 => (1 << 53) + 1,
+                3 => 10_u64.pow(u32::try_from(self.next() % 20).unwrap()) - self.next() % 2,
+                _ => self.next().wrapping_mul(self.next()),
+            }
+        }
+
+        fn maybe<T>(&mut self, value: impl FnOnce(&mut Self) -> T) -> Option<T> {
+            self.is().then(|| value(self))
+        }
+
+        fn decided(&mut self) -> Decided {
+            let known = |it: &mut Self| Known {
+                source: "local",
+                age_ms: it.number(),
+                degraded: it.is(),
+                consistency: it.maybe(|_| "fast"),
+            };
+            let more = More {
+                override_id: self.maybe(|it| it.text(0)),
+                retry_after_ms: self.maybe(Self::number),
+                reason: self.maybe(|_| "outage"),
+                mode: self.maybe(|_| "off"),
+                would_deny: self.maybe(Self::is),
+                known: self.maybe(known),
+            };
+            let (limit, remaining, reset) = (self.number(), self.number(), self.number());
+            Decided { limit, remaining, reset, admitted: self.is(), more }
         }
     }
 
     #[test]
-    fn the_answers_of_a_batch_are_those_of_its_items_with_their_names() {
-        let decided: Vec<Decided> = answers().collect();
-        let part = |text| Part::new(text).unwrap();
-        let (window, cost) = (Window::from_millis(60_000).unwrap(), Cost::ONE);
-        let (namespace, identifier) = (part("a\"b"), part("c\\d"));
-        let item = Item { namespace, identifier, limit: Limit::new(1), window, cost };
-        let items = vec![item; decided.len()];
-        let read: Value = from_slice(&multi_limit("req_1", &items, true, &decided)).unwrap();
-        assert_eq!(read["meta"]["requestId"], "req_1");
-        assert_eq!(read["data"]["passed"], true);
-        let limits = read["data"]["limits"].as_array().unwrap();
-        assert_eq!(limits.len(), decided.len());
-        for (limit, decided) in limits.iter().zip(&decided) {
-            let mut expected = to_value(Limited::of(decided)).unwrap();
-            let fields = expected.as_object_mut().unwrap();
-            let passed = fields.remove("success").unwrap();
-            fields.insert("passed".to_owned(), passed);
-            fields.insert("namespace".to_owned(), "a\"b".into());
-            fields.insert("identifier".to_owned(), "c\\d".into());
-            assert_eq!(*limit, expected);
+    fn answers_have_the_bytes_that_serde_writes() {
+        let mut made = Made(0x9E37_79B9_7F4A_7C15);
+        for case in 0..20_000 {
+            let count = 1 + case % 4;
+            let decided: Vec<Decided> = (0..count).map(|_| made.decided()).collect();
+            let names: Vec<_> = (0..count).map(|_| (made.text(1), made.text(1))).collect();
+            let (request_id, passed) = (made.text(0), made.is());
+            for one in &decided {
+                let data = Limited::of(one);
+                let whole = Success { meta: Meta { request_id: &request_id }, data };
+                assert_eq!(limit(&request_id, one), bytes(&whole));
+            }
+            let (window, cost) = (Window::from_millis(60_000).unwrap(), Cost::ONE);
+            let items = names.iter().map(|(namespace, identifier)| Item {
+                namespace: Part::new(namespace).unwrap(),
+                identifier: Part::new(identifier).unwrap(),
+                limit: Limit::new(1),
+                window,
+                cost,
+            });
+            let items: Vec<Item<'_>> = items.collect();
+            let written = multi_limit(&request_id, &items, passed, &decided);
+            assert_eq!(written, by_serde(&request_id, &items, passed, &decided));
+            let _: Value = from_slice(&written).unwrap();
         }
     }
 }
