@@ -69,26 +69,46 @@ impl Job for Migrate {
     type Output = Migrated;
 
     async fn run<S: Session>(&self, session: &mut S) -> Result<Migrated, Trouble> {
-        let statements = S::STATEMENTS;
-        session.write(statements.create_schema, &[]).await?;
-        let found = version(session).await?;
-        if found > SCHEMA_VERSION {
-            return Err(newer(found));
+        let Some(begin) = S::STATEMENTS.begin_migration else { return migrate(session).await };
+        // Most starts find everything there, and then nothing is locked.
+        if Check.run(session).await.is_ok() {
+            let (found, version) = (SCHEMA_VERSION, SCHEMA_VERSION);
+            return Ok(Migrated { found, version, additions: Vec::new() });
         }
-        // Not one transaction: MySQL ends it at each table. Instead, whoever stops half-way or
-        // has company can begin again, because every step may be taken twice.
-        for (number, migration) in (1..).zip(statements.migrations).filter(|(to, _)| *to > found) {
-            migration.run(session).await?;
-            session.write(statements.reached, &[Value::Number(number)]).await?;
+        session.write(begin, &[]).await?;
+        let done = match migrate(session).await {
+            Ok(migrated) => session.write("COMMIT", &[]).await.map(|_| migrated),
+            failed => failed,
+        };
+        let Err(why) = done else { return done };
+        match session.write("ROLLBACK", &[]).await {
+            Ok(_) => Err(why),
+            // It may still be open: the connection goes with it.
+            Err(_) => Err(Trouble::Lost(why.into_error())),
         }
-        let mut additions = Vec::new();
-        for Addition { name, there, add } in statements.additions {
-            if add_unless(session, there, add).await? {
-                additions.push(name);
-            }
-        }
-        Ok(Migrated { found, version: SCHEMA_VERSION, additions })
     }
+}
+
+async fn migrate<S: Session>(session: &mut S) -> Result<Migrated, Trouble> {
+    let statements = S::STATEMENTS;
+    session.write(statements.create_schema, &[]).await?;
+    let found = version(session).await?;
+    if found > SCHEMA_VERSION {
+        return Err(newer(found));
+    }
+    // Not always one transaction: MySQL ends it at each table. Instead, whoever stops half-way or
+    // has company can begin again, because every step may be taken twice.
+    for (number, migration) in (1..).zip(statements.migrations).filter(|(to, _)| *to > found) {
+        migration.run(session).await?;
+        session.write(statements.reached, &[Value::Number(number)]).await?;
+    }
+    let mut additions = Vec::new();
+    for Addition { name, there, add } in statements.additions {
+        if add_unless(session, there, add).await? {
+            additions.push(name);
+        }
+    }
+    Ok(Migrated { found, version: SCHEMA_VERSION, additions })
 }
 
 /// Adds what may not be added twice, and says whether it did.

@@ -121,6 +121,8 @@ pub(crate) struct Statements {
     pub(crate) collect: &'static str,
     /// ([`CHUNK`] ids).
     pub(crate) delete: &'static str,
+    /// Begins a transaction that can make tables; `None` where each table ends one.
+    pub(crate) begin_migration: Option<&'static str>,
     /// Makes the table of versions.
     pub(crate) create_schema: &'static str,
     /// () → the version, or 0.

@@ -98,6 +98,7 @@ pub(super) const STATEMENTS: Statements = Statements {
         ") AS wanted STRAIGHT_JOIN tidegate_feed AS feed \
          FORCE INDEX (PRIMARY) ON feed.id = wanted.id"
     ),
+    begin_migration: None,
     create_schema: "CREATE TABLE IF NOT EXISTS tidegate_schema (\
          version INT UNSIGNED NOT NULL PRIMARY KEY, \
          reached_at BIGINT UNSIGNED NOT NULL) ENGINE = InnoDB",

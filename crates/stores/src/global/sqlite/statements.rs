@@ -95,6 +95,8 @@ pub(super) const STATEMENTS: Statements = Statements {
         concat!(sixteen!(), ", ", sixteen!(), ", ", sixteen!(), ", ", sixteen!()),
         ")"
     ),
+    // Each of its own would have to reach the disk before the next begins.
+    begin_migration: Some("BEGIN IMMEDIATE"),
     create_schema: "CREATE TABLE IF NOT EXISTS tidegate_schema (\
          version INTEGER NOT NULL PRIMARY KEY, \
          reached_at INTEGER NOT NULL) STRICT",
