@@ -32,6 +32,7 @@ use tidegate_limiter::{BATCH_MAX, Cost, Limit, Part, Request, Subject, Window};
 
 mod json;
 mod parse;
+mod plain;
 #[cfg(test)]
 mod tests;
 
@@ -203,7 +204,16 @@ fn judged<T>(parse: impl FnOnce(&mut Errors) -> Option<T>) -> Result<T, Vec<Fiel
 
 /// The body of `ratelimit.limit`: one object. The [module](self) has an example.
 #[derive(Debug, PartialEq)]
-pub struct LimitBody<'a>(Element<'a>);
+pub struct LimitBody<'a>(Body<Item<'a>, Element<'a>>);
+
+/// A body as it was read.
+#[derive(Debug, PartialEq)]
+enum Body<P, R> {
+    /// What most callers send: nothing is to be judged any more.
+    Plain(P),
+    /// Anything.
+    Read(R),
+}
 
 impl<'a> LimitBody<'a> {
     /// Reads the body. The [module](self) has an example.
@@ -211,7 +221,10 @@ impl<'a> LimitBody<'a> {
     /// # Errors
     /// [`Undecodable`] if it is not JSON.
     pub fn read(body: &'a [u8]) -> Result<Self, Undecodable> {
-        json::element(body).map(Self)
+        match plain::item(body) {
+            Some(item) => Ok(Self(Body::Plain(item))),
+            None => json::element(body).map(|read| Self(Body::Read(read))),
+        }
     }
 
     /// Judges the fields. The [module](self) has an example.
@@ -219,7 +232,10 @@ impl<'a> LimitBody<'a> {
     /// # Errors
     /// What is wrong with them: at least one error, at most [`ERRORS_MAX`].
     pub fn parse(&self) -> Result<Item<'_>, Vec<FieldError>> {
-        judged(|errors| parse::item(&self.0, "body", errors))
+        match &self.0 {
+            Body::Plain(item) => Ok(*item),
+            Body::Read(read) => judged(|errors| parse::item(read, "body", errors)),
+        }
     }
 }
 
@@ -236,7 +252,7 @@ impl<'a> LimitBody<'a> {
 /// # Ok::<(), tidegate_server::decode::Undecodable>(())
 /// ```
 #[derive(Debug, PartialEq)]
-pub struct MultiLimitBody<'a>(Array<'a>);
+pub struct MultiLimitBody<'a>(Body<Vec<Item<'a>>, Array<'a>>);
 
 impl<'a> MultiLimitBody<'a> {
     /// Reads the body. The [type](Self) has an example.
@@ -244,7 +260,10 @@ impl<'a> MultiLimitBody<'a> {
     /// # Errors
     /// [`Undecodable`] if it is not JSON.
     pub fn read(body: &'a [u8]) -> Result<Self, Undecodable> {
-        json::array(body).map(Self)
+        match plain::items(body) {
+            Some(items) => Ok(Self(Body::Plain(items))),
+            None => json::array(body).map(|read| Self(Body::Read(read))),
+        }
     }
 
     /// Judges the fields of all items. The [type](Self) has an example.
@@ -252,6 +271,9 @@ impl<'a> MultiLimitBody<'a> {
     /// # Errors
     /// What is wrong with them: at least one error, at most [`ERRORS_MAX`].
     pub fn parse(&self) -> Result<Vec<Item<'_>>, Vec<FieldError>> {
-        judged(|errors| parse::items(&self.0, errors))
+        match &self.0 {
+            Body::Plain(items) => Ok(items.clone()),
+            Body::Read(read) => judged(|errors| parse::items(read, errors)),
+        }
     }
 }

@@ -146,7 +146,7 @@ pub(super) fn array(body: &[u8]) -> Result<Array<'_>, Undecodable> {
 }
 
 /// Checked as a whole, because serde_json does not look into the strings that it skips.
-fn text(body: &[u8]) -> Result<&str, Undecodable> {
+pub(super) fn text(body: &[u8]) -> Result<&str, Undecodable> {
     std::str::from_utf8(body).map_err(|_| Undecodable)
 }
 
