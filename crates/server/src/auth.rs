@@ -4,7 +4,8 @@
 //! name one. A key that is unknown, revoked or expired is refused with the same bytes, after the
 //! same work.
 
-use std::sync::Arc;
+use std::hint::black_box;
+use std::sync::{Arc, Mutex};
 
 use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;
@@ -18,6 +19,45 @@ use crate::problem::Problem;
 #[cfg(test)]
 mod tests;
 
+/// Longest header that is remembered: twice that of a key that we make.
+const REMEMBERED_BYTES_MAX: usize = 128;
+
+/// The key that one connection sent last, with its digest: who sends the same again is not hashed
+/// again. What the digest stands for is looked up each time, so a key that was ended is refused at
+/// once.
+#[derive(Default)]
+pub(crate) struct LastKey(Mutex<Option<(Box<[u8]>, KeyDigest)>>);
+
+impl LastKey {
+    /// The digest of a key.
+    fn digest(&self, key: &[u8]) -> KeyDigest {
+        // Requests of one connection may come at once. Nobody waits for another here.
+        let Ok(mut last) = self.0.try_lock() else { return ids::digest(key) };
+        if let Some((known, digest)) = &*last
+            && is_same(known, key)
+        {
+            return *digest;
+        }
+        let digest = ids::digest(key);
+        if key.len() <= REMEMBERED_BYTES_MAX {
+            *last = Some((key.into(), digest));
+        }
+        digest
+    }
+}
+
+impl std::fmt::Debug for LastKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("LastKey(..)")
+    }
+}
+
+/// Takes as long wherever they differ: several clients may share a connection of a proxy.
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    let differs = a.iter().zip(b).fold(0, |all, (a, b)| all | (a ^ b));
+    a.len() == b.len() && black_box(differs) == 0
+}
+
 /// Who asks.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
@@ -26,10 +66,11 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// The caller who sent these headers.
+    /// The caller who sent these headers over a connection with this last key.
     pub(crate) fn of(
         directory: &Directory,
         headers: &HeaderMap,
+        last: &LastKey,
         unix_ms: impl FnOnce() -> u64,
     ) -> Result<Self, Problem> {
         let mut sent = headers.get_all(AUTHORIZATION).iter();
@@ -40,7 +81,8 @@ impl Caller {
         // With two of them, which one counts would depend on who reads.
         let key = key.filter(|_| sent.next().is_none());
         let key = key.ok_or_else(Problem::authorization_malformed)?;
-        let caller = Self::known(directory, key, unix_ms).ok_or_else(Problem::key_not_found)?;
+        let caller = Self::found(directory, &last.digest(key), unix_ms);
+        let caller = caller.ok_or_else(Problem::key_not_found)?;
         caller.check()?;
         Ok(caller)
     }
@@ -59,16 +101,7 @@ impl Caller {
     }
 
     /// The digest is what the key is found by, so how long a search takes says nothing about keys
-    /// that are alike.
-    fn known(directory: &Directory, key: &[u8], unix_ms: impl FnOnce() -> u64) -> Option<Self> {
-        let digest = ids::digest(key);
-        let caller = Self::found(directory, &digest, unix_ms)?;
-        // Compares in constant time.
-        let same = blake3::Hash::from_bytes(digest) == blake3::Hash::from_bytes(caller.key.digest);
-        same.then_some(caller)
-    }
-
-    /// The time is asked for only by a key that ends.
+    /// that are alike. The time is asked for only by a key that ends.
     fn found(
         directory: &Directory,
         digest: &KeyDigest,

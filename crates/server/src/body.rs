@@ -6,8 +6,11 @@
 //! long for one.
 //! Refuses: with 503 whoever finds no room; a stranger at once.
 
+use std::future::poll_fn;
 use std::ops::Deref;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -221,17 +224,32 @@ impl Bodies {
             }
             return Err(Problem::body_too_large());
         }
-        match timeout(BODY_DEADLINE, collect(&mut body, admission, sender)).await {
-            Err(_) => Err(Problem::body_too_late()),
-            Ok(Ok(received)) => Ok(received),
-            Ok(Err(Failed::TooLarge)) => {
+        match in_time(collect(&mut body, admission, sender)).await {
+            None => Err(Problem::body_too_late()),
+            Some(Ok(received)) => Ok(received),
+            Some(Err(Failed::TooLarge)) => {
                 Box::pin(discard(&mut body)).await;
                 Err(Problem::body_too_large())
             }
-            Ok(Err(Failed::TooBusy)) => Err(Problem::too_busy()),
-            Ok(Err(Failed::Broken(_))) => Err(Problem::body_unreadable()),
+            Some(Err(Failed::TooBusy)) => Err(Problem::too_busy()),
+            Some(Err(Failed::Broken(_))) => Err(Problem::body_unreadable()),
         }
     }
+}
+
+/// What comes before the deadline. What is there already, as nearly every body is, needs no clock.
+async fn in_time<F: Future>(event: F) -> Option<F::Output> {
+    let mut event = pin!(event);
+    match look(event.as_mut()).await {
+        Poll::Ready(output) => Some(output),
+        // In a box: the state of every request would have room for a timer.
+        Poll::Pending => Box::pin(timeout(BODY_DEADLINE, event)).await.ok(),
+    }
+}
+
+/// Whether something has come already. If not, it may be waited for.
+pub(crate) async fn look<F: Future>(mut event: Pin<&mut F>) -> Poll<F::Output> {
+    poll_fn(|context| Poll::Ready(event.as_mut().poll(context))).await
 }
 
 /// Collects the body. A large one takes a place in its room.

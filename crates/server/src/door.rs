@@ -14,7 +14,9 @@ mod route;
 mod throttle;
 
 use std::panic::resume_unwind;
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 
 use bytes::Bytes;
 use hyper::Request;
@@ -22,8 +24,8 @@ use hyper::body::Body;
 use hyper::http::request::Parts;
 use tidegate::{Consistency, Limiter, Outage};
 
-use crate::auth::Caller;
-use crate::body::{Bodies, Sender};
+use crate::auth::{Caller, LastKey};
+use crate::body::{self, Bodies, Sender};
 use crate::control::{Control, Key};
 use crate::decode::{ControlBody, LimitBody, MultiLimitBody};
 use crate::idempotency::{IDEMPOTENCY_KEY, Idempotency, IdempotencyCounts, Scope};
@@ -71,13 +73,31 @@ impl AsRef<Limiter> for Door {
 const APART_KIB_MAX: u32 = 128 << 10;
 
 /// A request that has arrived. What it asks is not known yet, nor whether it may.
-#[derive(Clone, Copy)]
 struct Incoming<'a> {
     head: &'a Parts,
-    /// The key that it was seen to have; whether that still holds is looked at again.
-    key: Option<&'a Key>,
+    seen: Seen,
     request_id: &'a str,
     told: &'a Told,
+}
+
+/// Who was seen to call.
+enum Seen {
+    /// Just now: nothing was waited for since.
+    Now(Caller),
+    /// Somebody with this key, before something was waited for. Whether that still holds is looked
+    /// at again.
+    Before(Arc<Key>),
+    /// Nobody, or it was not looked.
+    Nobody,
+}
+
+/// A connection, as far as it says who calls.
+pub(crate) struct Line<'a, F> {
+    pub(crate) last_key: &'a LastKey,
+    /// Called as soon as it is seen that a request has a valid key.
+    pub(crate) note_key: F,
+    /// When the request began.
+    pub(crate) begun: Instant,
 }
 
 /// A call by someone who may call.
@@ -191,30 +211,28 @@ impl Door {
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        self.answer_noting(request, || {}).await
+        let (last_key, begun) = (&LastKey::default(), Instant::now());
+        self.answer_over(request, Line { last_key, note_key: || {}, begun }).await
     }
 
-    /// Answers one request. Calls `note_key` as soon as it is seen that it has a valid key.
-    pub(crate) async fn answer_noting<B>(
+    /// Answers one request that came over this line.
+    pub(crate) async fn answer_over<B>(
         self: &Arc<Self>,
         request: Request<B>,
-        note_key: impl FnOnce(),
+        line: Line<'_, impl FnOnce()>,
     ) -> Reply
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let begun = Instant::now();
         let request_id = self.request_ids.next_id();
         let (head, body) = request.into_parts();
         let told = Told::default();
-        // Only the key is kept while the body is waited for. With the workspace all its settings
-        // of this moment would be.
-        let key = self.caller(&head).ok().map(|caller| caller.key);
-        if key.is_some() {
-            note_key();
+        let caller = self.caller(&head, line.last_key).ok();
+        if caller.is_some() {
+            (line.note_key)();
         }
-        let key = key.as_deref();
-        let incoming = Incoming { head: &head, key, request_id: &request_id, told: &told };
+        let seen = caller.map_or(Seen::Nobody, Seen::Now);
+        let incoming = Incoming { head: &head, seen, request_id: &request_id, told: &told };
         let answered = self.handle(body, incoming).await;
         // A refusal is quick, or as slow as its client: it says nothing about decisions.
         let class = answered.as_ref().map_or(Class::Other, |_| Class::of(head.uri.path()));
@@ -223,11 +241,15 @@ impl Door {
             reply::problem(&request_id, &problem, &head.headers)
         });
         told.mark(&mut reply);
-        self.noted.took(class, begun.elapsed());
+        self.noted.took(class, line.begun.elapsed());
         reply
     }
 
-    async fn handle<B>(self: &Arc<Self>, body: B, incoming: Incoming<'_>) -> Result<Reply, Problem>
+    async fn handle<B>(
+        self: &Arc<Self>,
+        body: B,
+        mut incoming: Incoming<'_>,
+    ) -> Result<Reply, Problem>
     where
         B: Body<Data = Bytes> + Unpin,
     {
@@ -236,11 +258,24 @@ impl Door {
             Route::Document => return Ok(reply::document()),
             Route::Call(operation) => operation,
         };
-        let sender = match incoming.key {
-            Some(key) => Sender::Known(&key.workspace),
-            None => Sender::Stranger,
+        let key = match &incoming.seen {
+            Seen::Now(caller) => Some(Arc::clone(&caller.key)),
+            Seen::Before(_) | Seen::Nobody => None,
         };
-        let mut received = self.bodies.read(body, &head.headers, sender).await?;
+        let sender = key.as_ref().map_or(Sender::Stranger, |key| Sender::Known(&key.workspace));
+        let mut received = {
+            // Gone before anything is decided: a state that has room for both is copied as a whole.
+            let mut reading = pin!(self.bodies.read(body, &head.headers, sender));
+            match body::look(reading.as_mut()).await {
+                Poll::Ready(received) => received?,
+                Poll::Pending => {
+                    // Only the key is kept while the body is waited for. With the workspace all
+                    // its settings of this moment would be.
+                    incoming.seen = key.clone().map_or(Seen::Nobody, Seen::Before);
+                    reading.await?
+                }
+            }
+        };
         if self.in_region && is_sent_again(operation, head) {
             return Box::pin(self.operate_apart(operation, received.take(), incoming)).await;
         }
@@ -265,7 +300,8 @@ impl Door {
         let task = tokio::spawn(async move {
             let told = Told::default();
             let (request_id, told_here) = (&request_id, &told);
-            let incoming = Incoming { head: &head, key: None, request_id, told: told_here };
+            let seen = Seen::Nobody;
+            let incoming = Incoming { head: &head, seen, request_id, told: told_here };
             let answered = door.operate(operation, &bytes, incoming).await;
             drop(held);
             (answered, told)
@@ -367,20 +403,26 @@ impl Door {
         }
     }
 
-    fn caller(&self, head: &Parts) -> Result<Caller, Problem> {
-        Caller::of(&self.control.known(), &head.headers, || self.control.unix_ms())
+    fn caller(&self, head: &Parts, last: &LastKey) -> Result<Caller, Problem> {
+        Caller::of(&self.control.known(), &head.headers, last, || self.control.unix_ms())
     }
 
     /// Lets a caller in who may call.
     async fn enter<'a>(&self, incoming: Incoming<'a>) -> Result<Call<'a>, Problem> {
-        let Incoming { head, key, request_id, told } = incoming;
-        let caller = match key {
-            Some(key) => Caller::again(&self.control.known(), key, || self.control.unix_ms())?,
-            None => self.caller(head)?,
+        let Incoming { head, seen, request_id, told } = incoming;
+        let caller = match seen {
+            Seen::Now(caller) => caller,
+            Seen::Before(key) => {
+                Caller::again(&self.control.known(), &key, || self.control.unix_ms())?
+            }
+            Seen::Nobody => self.caller(head, &LastKey::default())?,
         };
         let throttled = self.throttle(&caller).await;
         let is_exhausted = throttled.is_exhausted();
-        let _ = told.throttled.set(throttled);
+        // Of a workspace that may call as often as it likes there is nothing to say.
+        if !matches!(throttled, Throttled::Free) {
+            let _ = told.throttled.set(throttled);
+        }
         if is_exhausted {
             return Err(Problem::workspace_rate_limited());
         }

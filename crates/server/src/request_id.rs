@@ -1,7 +1,9 @@
 //! Names for replies, so that a caller and a server can speak about the same one.
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+const PREFIX: &[u8; 4] = b"req_";
 /// Characters after the prefix: what the contract has.
 const CHARS: usize = 9;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -32,17 +34,31 @@ impl RequestIds {
 
     /// The next id. The [type](Self) has an example.
     #[must_use]
-    pub fn next_id(&self) -> String {
+    pub fn next_id(&self) -> RequestId {
         // ORDER: relaxed. Only the additions must not be lost; nothing else is published by them.
         let mut rest = mix(self.0.fetch_add(SPLITMIX_STEP, Ordering::Relaxed));
-        let mut id = String::with_capacity(4 + CHARS);
-        id.push_str("req_");
-        for _ in 0..CHARS {
+        let mut id = [b'0'; PREFIX.len() + CHARS];
+        let (prefix, tail) = id.split_at_mut(PREFIX.len());
+        prefix.copy_from_slice(PREFIX);
+        for to in tail {
             let digit = usize::try_from(rest % 62).unwrap_or_default();
-            id.push(ALPHABET.get(digit).map_or('0', |byte| char::from(*byte)));
+            *to = ALPHABET.get(digit).copied().unwrap_or(b'0');
             rest /= 62;
         }
-        id
+        RequestId(id)
+    }
+}
+
+/// One of them, as text. [`RequestIds`] has an example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RequestId([u8; PREFIX.len() + CHARS]);
+
+impl Deref for RequestId {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        // All of it is ASCII.
+        std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 

@@ -12,6 +12,8 @@ use std::time::Duration;
 use atomic_waker::AtomicWaker;
 use tokio::time::{Instant, timeout_at};
 
+use crate::auth::LastKey;
+
 /// Which protocol is spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
@@ -89,6 +91,7 @@ pub(super) struct Activity {
     was_asked: AtomicBool,
     /// Whether there ever was a valid key.
     has_key: AtomicBool,
+    last_key: LastKey,
     order: AtomicU8,
     judge: AtomicWaker,
 }
@@ -106,6 +109,7 @@ impl Activity {
             head_us: AtomicU64::new(NO_HEAD),
             was_asked: AtomicBool::new(false),
             has_key: AtomicBool::new(false),
+            last_key: LastKey::default(),
             order: AtomicU8::new(order.code()),
             judge: AtomicWaker::new(),
         };
@@ -114,26 +118,31 @@ impl Activity {
     }
 
     pub(super) fn now_us(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX)
+        self.us_at(Instant::now())
+    }
+
+    fn us_at(&self, now: Instant) -> u64 {
+        u64::try_from(now.duration_since(self.start).as_micros()).unwrap_or(u64::MAX)
     }
 
     fn at(&self, us: u64) -> Instant {
         self.start + Duration::from_micros(us)
     }
 
-    /// The head of a request has arrived; it is in flight until the first guard is dropped, and its
-    /// body is on its way until the second is. With HTTP/1 its head is then complete; with HTTP/2
-    /// the next one may have begun already.
-    pub(super) fn begin(self: &Arc<Self>, protocol: Protocol) -> (InFlight, Arriving) {
+    /// The head of a request has arrived, at the time that this gives; it is in flight until the
+    /// first guard is dropped, and its body is on its way until the second is. With HTTP/1 its head
+    /// is then complete; with HTTP/2 the next one may have begun already.
+    pub(super) fn begin(self: &Arc<Self>, protocol: Protocol) -> (Instant, InFlight, Arriving) {
+        let now = Instant::now();
         self.was_asked.store(true, Ordering::Relaxed);
         if protocol == Protocol::Http1 {
             self.note_head(false);
         }
         let before = self.requests.fetch_add(ONE_IN_FLIGHT + ONE_ARRIVING, Ordering::Relaxed);
         if in_flight(before) == 0 {
-            self.turned_us.store(self.now_us(), Ordering::Relaxed);
+            self.turned_us.store(self.us_at(now), Ordering::Relaxed);
         }
-        (InFlight(Arc::clone(self)), Arriving(Some(Arc::clone(self))))
+        (now, InFlight(Arc::clone(self)), Arriving(Some(Arc::clone(self))))
     }
 
     /// Whether a request is in flight, even if its body is still to come.
@@ -177,6 +186,11 @@ impl Activity {
         if !self.has_key.load(Ordering::Relaxed) {
             self.has_key.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// The key that was sent last.
+    pub(super) const fn last_key(&self) -> &LastKey {
+        &self.last_key
     }
 
     /// How it stands at `now_us`, and since when; `None` if it cannot make room or has been told
@@ -224,6 +238,12 @@ impl Activity {
         // it sees the order or is woken.
         self.order.fetch_max(order.code(), Ordering::Release);
         self.judge.wake();
+    }
+
+    /// Whether it was told anything yet. Until then, whoever was to be woken still is.
+    pub(super) fn is_ordered(&self) -> bool {
+        // ORDER: acquire, with the release of `order`, as below.
+        self.order.load(Ordering::Acquire) != Order::Serve.code()
     }
 
     /// What it was told; the task behind `waker` is woken when that changes.

@@ -128,7 +128,7 @@ mod tests {
     async fn a_long_reply_is_handed_over_in_pieces_and_whole() {
         for length in [0, 1, PIECE_BYTES_MAX, PIECE_BYTES_MAX + 1, 3 * PIECE_BYTES_MAX] {
             let activity = Arc::new(Activity::new(Instant::now(), Order::Serve));
-            let (in_flight, _) = activity.begin(Protocol::Http1);
+            let (_, in_flight, _) = activity.begin(Protocol::Http1);
             let whole: Vec<u8> = (0_u8..=255).cycle().take(length).collect();
             let mut held = Held::new(Full::new(Bytes::from(whole.clone())), in_flight);
             let mut taken = Vec::new();

@@ -23,7 +23,7 @@ use super::patient::{HEAD_DEADLINE, Patient, REQUEST_DEADLINE};
 use super::places::Place;
 use super::stall::Impatient;
 use super::tally::{Fate, Tally};
-use crate::door::Door;
+use crate::door::{Door, Line};
 use crate::health;
 use crate::tls::Tls;
 
@@ -192,14 +192,15 @@ fn answer(
     protocol: Protocol,
     request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<Held>, Infallible>> + use<> {
-    let (in_flight, arriving) = activity.begin(protocol);
+    let (begun, in_flight, arriving) = activity.begin(protocol);
     let request = request.map(|body| Coming::new(body, arriving));
     async move {
         let mut reply = match health::answer(&request, !house.is_retiring()) {
             Some(reply) => reply,
             None => {
-                let note_key = || in_flight.activity().note_key();
-                house.door.answer_noting(request, note_key).await
+                let activity = in_flight.activity();
+                let (last_key, note_key) = (activity.last_key(), || activity.note_key());
+                house.door.answer_over(request, Line { last_key, note_key, begun }).await
             }
         };
         if protocol == Protocol::Http1 && house.is_retiring() {

@@ -6,7 +6,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -48,6 +48,8 @@ pub(super) struct Patient<'a, C> {
     tally: &'a Tally,
     /// Rings at the earliest deadline or before: deadlines that move on do not move it.
     alarm: Pin<Box<Sleep>>,
+    /// Who is woken by the alarm and by the first order, if that is settled.
+    woken: Option<Waker>,
 }
 
 /// What came of an order.
@@ -80,7 +82,7 @@ impl<'a, C: Future> Patient<'a, C> {
     ) -> Self {
         let alarm = Box::pin(sleep_until(Instant::now() + IDLE_DEADLINE));
         let activity = Arc::clone(activity);
-        Self { connection, retire, retired: None, protocol, activity, tally, alarm }
+        Self { connection, retire, retired: None, protocol, activity, tally, alarm, woken: None }
     }
 
     fn deadline(&self) -> Deadline {
@@ -121,9 +123,17 @@ impl<'a, C: Future> Patient<'a, C> {
         Obeyed::Told
     }
 
+    /// Whether this task is woken by the alarm, if it is set, and by the first order.
+    fn is_woken(&self, context: &Context<'_>) -> bool {
+        self.woken.as_ref().is_some_and(|woken| woken.will_wake(context.waker()))
+    }
+
     /// Does as it was ordered. So many had `finished` before the connection was last polled; what
     /// has since then may have a reply that is not sent yet.
     fn obey(&mut self, context: &Context<'_>, finished: u64) -> Obeyed {
+        if self.is_woken(context) && !self.activity.is_ordered() {
+            return Obeyed::Already;
+        }
         match self.activity.ordered(context.waker()) {
             Order::Serve => Obeyed::Already,
             Order::Retire if !self.activity.was_asked() => Obeyed::Already,
@@ -145,19 +155,34 @@ impl<'a, C: Future> Patient<'a, C> {
             let deadline = self.deadline();
             let (Deadline::Idle(at) | Deadline::Over(at)) = deadline else {
                 if self.alarm.is_elapsed() {
-                    self.alarm.as_mut().reset(Instant::now() + HEAD_DEADLINE);
+                    self.set_alarm(Instant::now() + HEAD_DEADLINE);
                 }
-                ready!(self.alarm.as_mut().poll(context));
+                ready!(self.poll_alarm(context));
                 continue;
             };
             if self.alarm.is_elapsed() && at <= Instant::now() {
                 return Poll::Ready(deadline);
             }
             if self.alarm.is_elapsed() || at < self.alarm.deadline() {
-                self.alarm.as_mut().reset(at);
+                self.set_alarm(at);
             }
-            ready!(self.alarm.as_mut().poll(context));
+            ready!(self.poll_alarm(context));
         }
+    }
+
+    fn set_alarm(&mut self, at: Instant) {
+        self.woken = None;
+        self.alarm.as_mut().reset(at);
+    }
+
+    /// Waits for the alarm. Once it is known whom it wakes, a look is enough.
+    fn poll_alarm(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.is_woken(context) && !self.alarm.is_elapsed() {
+            return Poll::Pending;
+        }
+        let rings = self.alarm.as_mut().poll(context);
+        self.woken = rings.is_pending().then(|| context.waker().clone());
+        rings
     }
 }
 

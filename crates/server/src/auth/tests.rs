@@ -49,7 +49,7 @@ fn workspace_of(values: &[&[u8]]) -> Result<String, (u16, &'static str)> {
     for value in values {
         headers.append(AUTHORIZATION, HeaderValue::from_bytes(value).unwrap());
     }
-    let caller = Caller::of(&directory(), &headers, || NOW_MS);
+    let caller = Caller::of(&directory(), &headers, &LastKey::default(), || NOW_MS);
     caller
         .map(|caller| caller.workspace.id.clone())
         .map_err(|problem| (problem.status.as_u16(), problem.kind))
@@ -91,4 +91,51 @@ fn what_is_disabled_says_so() {
     assert_eq!(disabled, Err((403, "unkey/authorization/key_disabled")));
     let closed = workspace_of(&[b"Bearer closed"]);
     assert_eq!(closed, Err((403, "unkey/authorization/workspace_disabled")));
+}
+
+#[test]
+fn a_connection_may_change_its_key_and_a_key_that_was_ended_is_refused_at_once() {
+    let last = LastKey::default();
+    let mut directory = directory();
+    let ask = |directory: &Directory, key: &str| {
+        let mut headers = HeaderMap::new();
+        headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {key}")).unwrap());
+        let caller = Caller::of(directory, &headers, &last, || NOW_MS);
+        caller.map(|caller| caller.workspace.id.clone()).map_err(|problem| problem.kind)
+    };
+    for _ in 0..2 {
+        assert_eq!(ask(&directory, "secret"), Ok("ws_a".to_owned()));
+        assert_eq!(ask(&directory, "secret"), Ok("ws_a".to_owned()));
+        assert_eq!(ask(&directory, "other"), Ok("ws_b".to_owned()));
+        // As long as the one before, and of another length.
+        for unknown in ["othes", "othe", "otherr", "", &"x".repeat(REMEMBERED_BYTES_MAX + 1)] {
+            assert!(ask(&directory, unknown).is_err(), "{unknown}");
+        }
+    }
+    assert_eq!(ask(&directory, "secret"), Ok("ws_a".to_owned()));
+    let revoked = KeyRow {
+        id: "key_secret".to_owned(),
+        workspace: "ws_a".to_owned(),
+        name: String::new(),
+        digest: ids::digest(b"secret"),
+        permissions: Vec::new(),
+        enabled: true,
+        created_ms: 0,
+        expires_ms: None,
+        revoked_ms: Some(NOW_MS),
+    };
+    directory = directory.with(Changes { keys: vec![revoked], ..Changes::default() });
+    assert_eq!(ask(&directory, "secret"), Err("unkey/authentication/key_not_found"));
+}
+
+#[test]
+fn what_is_compared_is_all_of_it() {
+    let key = b"0123456789";
+    assert!(is_same(key, key) && is_same(b"", b""));
+    for at in 0..key.len() {
+        let mut other = *key;
+        other[at] ^= 1;
+        assert!(!is_same(key, &other));
+        assert!(!is_same(key, &key[..at]) && !is_same(&key[..at], key));
+    }
 }

@@ -5,8 +5,10 @@
 //! a request sees all of a change or nothing of it.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
+use foldhash::fast::FixedState;
 use tidegate::{Consistency, Limit, Outage, Window};
 use tidegate_stores::control::{Changes, KeyRow, Mode, NamespaceRow, OverrideRow, WorkspaceRow};
 
@@ -20,11 +22,29 @@ const NAMESPACE_ID: &str = Kind::Namespace.prefix();
 /// What the digest of a key has.
 pub(crate) type KeyDigest = [u8; 32];
 
+/// The first bytes of a digest, which is random as it is: nobody can choose one.
+#[derive(Clone, Copy, Debug, Default)]
+struct FirstBytes(u64);
+
+impl Hasher for FirstBytes {
+    fn write(&mut self, digest: &[u8]) {
+        self.0 = digest.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+    }
+
+    /// All digests have the same length.
+    fn write_usize(&mut self, _length: usize) {}
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Directory {
-    workspaces: HashMap<String, Arc<Workspace>>,
-    keys: HashMap<KeyDigest, Arc<Key>>,
+    /// Their ids are made here, or by whoever runs this server: no caller can have two collide.
+    workspaces: HashMap<String, Arc<Workspace>, FixedState>,
+    keys: HashMap<KeyDigest, Arc<Key>, BuildHasherDefault<FirstBytes>>,
     /// To which workspace a namespace belongs.
     homes: HashMap<String, String>,
 }

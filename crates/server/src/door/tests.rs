@@ -342,7 +342,9 @@ async fn the_document_names_what_there_is() {
 async fn the_state_of_a_request_is_small() {
     let World { door, .. } = World::new().await;
     let request = Request::new(Full::new(Bytes::new()));
-    let state = size_of_val(&door.answer_noting(request, || {}));
+    let (last_key, begun) = (&LastKey::default(), Instant::now());
+    let line = Line { last_key, note_key: || {}, begun };
+    let state = size_of_val(&door.answer_over(request, line));
     // It is copied when it begins: what is seldom needed belongs into a box.
     assert!(state <= 3_072, "{state} bytes");
 }

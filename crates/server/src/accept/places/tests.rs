@@ -55,7 +55,7 @@ async fn the_longest_idle_makes_room_whatever_the_order_of_arrival() {
     let places = places(9, 9);
     let all = taken(&places, 4).await;
     all.iter().for_each(known);
-    let (_in_flight, arriving) = all[0].activity.begin(Protocol::Http1);
+    let (_, _in_flight, arriving) = all[0].activity.begin(Protocol::Http1);
     drop(arriving);
     drop(all[1].activity.begin(Protocol::Http1));
     later().await;
@@ -84,7 +84,7 @@ async fn a_body_that_has_not_arrived_protects_nobody() {
     all[1..].iter().for_each(known);
     let mut begun: Vec<_> = all.iter().map(|it| it.activity.begin(Protocol::Http2)).collect();
     // All of the last one's has arrived. While it is decided, the next one begins.
-    let (_in_flight, arriving) = begun.pop().unwrap();
+    let (_, _in_flight, arriving) = begun.pop().unwrap();
     drop(arriving);
     let _next = all[2].activity.begin(Protocol::Http2);
     assert_eq!(evicted(&places, &all), [0, 1]);
@@ -94,7 +94,7 @@ async fn a_body_that_has_not_arrived_protects_nobody() {
 async fn a_stranger_who_does_not_take_its_reply_makes_room() {
     let places = places(9, 9);
     let all = taken(&places, 1).await;
-    let (_in_flight, arriving) = all[0].activity.begin(Protocol::Http2);
+    let (_, _in_flight, arriving) = all[0].activity.begin(Protocol::Http2);
     drop(arriving);
     assert_eq!(evicted(&places, &all), [0]);
 }
@@ -104,8 +104,8 @@ async fn who_was_busy_can_make_room_once_it_is_idle() {
     let places = places(9, 9);
     let place = places.claim(peer(1)).await.unwrap();
     known(&place);
-    let (in_flight, _) = place.activity.begin(Protocol::Http2);
-    let (another, _) = place.activity.begin(Protocol::Http2);
+    let (_, in_flight, _) = place.activity.begin(Protocol::Http2);
+    let (_, another, _) = place.activity.begin(Protocol::Http2);
     places.evict();
     drop(in_flight);
     places.evict();

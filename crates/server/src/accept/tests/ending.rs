@@ -137,7 +137,7 @@ async fn a_client_beyond_the_cap_waits_if_all_others_are_busy() {
     let (mut entrance, address) = entrance(Limits { connections_max: 1, per_address_max: 2 }).await;
     let first = entrance.places.claim(Peer::of([192, 0, 2, 1].into())).await.unwrap();
     first.activity.note_key();
-    let (in_flight, arriving) = first.activity.begin(Protocol::Http1);
+    let (_, in_flight, arriving) = first.activity.begin(Protocol::Http1);
     drop(arriving);
     let served = tokio::spawn(async move { entrance.accept_until(std::future::pending()).await });
 

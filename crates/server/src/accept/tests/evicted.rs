@@ -54,7 +54,7 @@ fn activity() -> Arc<Activity> {
 async fn a_reply_to_what_began_and_finished_within_one_poll_is_sent() {
     let activity = activity();
     let whole_request = || {
-        let (_in_flight, arriving) = activity.begin(Protocol::Http2);
+        let (_, _in_flight, arriving) = activity.begin(Protocol::Http2);
         activity.note_key();
         assert!(arriving.arrived());
     };
@@ -65,7 +65,7 @@ async fn a_reply_to_what_began_and_finished_within_one_poll_is_sent() {
 async fn a_reply_to_what_arrived_and_finished_within_one_poll_is_sent() {
     let activity = activity();
     activity.note_key();
-    let (in_flight, arriving) = activity.begin(Protocol::Http2);
+    let (_, in_flight, arriving) = activity.begin(Protocol::Http2);
     let rest_of_it = || {
         assert!(arriving.arrived());
         drop(in_flight);
@@ -77,8 +77,8 @@ async fn a_reply_to_what_arrived_and_finished_within_one_poll_is_sent() {
 async fn a_body_that_is_read_after_the_end_of_its_connection_never_arrives() {
     let activity = activity();
     activity.note_key();
-    let (_in_flight, arriving) = activity.begin(Protocol::Http2);
-    let (_another, given_up) = activity.begin(Protocol::Http2);
+    let (_, _in_flight, arriving) = activity.begin(Protocol::Http2);
+    let (_, _another, given_up) = activity.begin(Protocol::Http2);
     assert!(activity.end(activity.finished()), "what is on its way protects nobody");
     drop(given_up);
     assert!(!arriving.arrived());
@@ -89,8 +89,8 @@ async fn a_body_that_is_read_after_the_end_of_its_connection_never_arrives() {
 async fn what_has_arrived_ends_with_its_reply_only() {
     let activity = activity();
     activity.note_key();
-    let (in_flight, arriving) = activity.begin(Protocol::Http2);
-    let (_another, on_its_way) = activity.begin(Protocol::Http2);
+    let (_, in_flight, arriving) = activity.begin(Protocol::Http2);
+    let (_, _another, on_its_way) = activity.begin(Protocol::Http2);
     let finished = activity.finished();
     assert!(arriving.arrived());
     assert!(!activity.end(finished));
