@@ -1,5 +1,9 @@
-//! How what a server costs grows: with subjects, with connections, with namespaces and overrides,
-//! and what is felt when windows end and when memory is full. Drawn as plots, too.
+//! How what a server costs grows: with subjects, with connections, with cores, with namespaces and
+//! overrides; what is felt when windows end and when memory is full; and what it costs to share.
+//! Drawn as plots, too.
+
+mod overrides;
+mod shared;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,14 +13,13 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use rustix::process::{Resource, getrlimit, setrlimit};
-use tidegate_lab::MariaDbServer;
 
 use super::contestants::{KEY, Place, Running, Who, item, ours, subject};
 use super::load::{Loop, Offer, Taken};
 use super::plot::{Line, Plot};
 use super::process::Process;
 use super::wire::{Post, Protocol, Written};
-use super::{CONNECTIONS, Kind, LIMIT, Scene, WINDOW_MS};
+use super::{Kind, LIMIT, Scene, WINDOW_MS};
 use crate::Failure;
 use crate::args::Head;
 use crate::decide::keys::Random;
@@ -25,22 +28,24 @@ use crate::figures::{Figures, quantile, ratio};
 /// How many of each there are.
 const SUBJECTS: [usize; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 const OPEN: [usize; 5] = [1, 10, 100, 1_000, 10_000];
-const NAMESPACES: [usize; 4] = [1, 4, 16, 64];
-/// Overrides of each namespace.
-const OVERRIDES: usize = 10_000;
+/// Threads that answer. No more are tried than there are cores.
+const WORKERS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// Subjects that are asked about while something is measured: drawn from all there are.
 const ASKED: usize = 100_000;
 /// Subjects that one request makes known: as many as fit.
 const BATCH_MAX: usize = 100;
 /// Requests that are written at a time to make subjects known: tens of megabytes.
 const CHUNK: usize = 5_000;
-/// How long something is measured.
+/// How long something is measured at full load, in two rounds of which the cheaper counts, and
+/// then at half of it.
 const MEASURED_S: f64 = 4.0;
+const ROUNDS: u32 = 2;
 /// The longest pause that one request in a thousand may see.
 const PAUSE_US: f64 = 5_000.0;
 
 /// Arguments of `growth`.
 #[derive(clap::Args)]
+#[command(after_help = "All cases take some 8 minutes, most of it for ten million subjects.")]
 pub(crate) struct GrowthArgs {
     #[command(flatten)]
     head: Head<Case>,
@@ -59,17 +64,24 @@ pub(crate) enum Case {
     Subjects,
     /// From one to ten thousand.
     Connections,
+    /// From one thread to as many as there are cores.
+    Cores,
     /// From one to 64 namespaces, with 10,000 overrides each.
     Namespaces,
+    /// A few overrides of one kind beside many of it.
+    Overrides,
     /// Windows of a second, which all end at once.
     Rollover,
     /// A memory that holds a tenth of all subjects.
     Eviction,
+    /// Alone, with replays, and with publishing and importing as well.
+    Shared,
 }
 
 /// What one size came to.
 struct Size {
     name: String,
+    per_second: f64,
     cpu_us: f64,
     p999_us: f64,
     resident_mib: f64,
@@ -84,9 +96,12 @@ pub(crate) fn main(args: &GrowthArgs) -> Result<ExitCode, Failure> {
             match case {
                 Case::Subjects => subjects(&scene).await,
                 Case::Connections => connections(&scene).await,
-                Case::Namespaces => namespaces(&scene).await,
+                Case::Cores => cores(&scene).await,
+                Case::Namespaces => overrides::namespaces(&scene).await,
+                Case::Overrides => overrides::kinds(&scene).await,
                 Case::Rollover => rollover(&scene).await,
                 Case::Eviction => eviction(&scene).await,
+                Case::Shared => shared::shared(&scene).await,
             }
         })?;
         add(*case, &sizes, figures);
@@ -105,14 +120,25 @@ fn add(case: Case, sizes: &[Size], figures: &mut Figures) {
     let name = name(case);
     for size in sizes {
         let case = format!("{name}/{}", size.name);
+        figures.add(&case, "tidegate", size.per_second, "requests/s");
         figures.add(&case, "tidegate", size.cpu_us, "server CPU us/request");
         figures.add(&case, "tidegate", size.p999_us, "p99.9 us at half load");
         figures.add(&case, "tidegate", size.resident_mib, "RSS MiB");
-        if matches!(case.split('/').next(), Some("rollover" | "eviction")) {
-            let target = format!("p99.9 <= {PAUSE_US} us");
-            let reached = format!("{:.0} us", size.p999_us);
-            figures.target(&case, target, reached, size.p999_us <= PAUSE_US);
-        }
+    }
+    match case {
+        Case::Rollover | Case::Eviction | Case::Shared => add_pauses(&name, sizes, figures),
+        Case::Namespaces => overrides::add_namespaces(&name, sizes, figures),
+        Case::Overrides => overrides::add_kinds(&name, sizes, figures),
+        Case::Subjects | Case::Connections | Case::Cores => {}
+    }
+}
+
+fn add_pauses(name: &str, sizes: &[Size], figures: &mut Figures) {
+    for size in sizes {
+        let target = format!("p99.9 <= {PAUSE_US} us");
+        let reached = format!("{:.0} us", size.p999_us);
+        let case = format!("{name}/{}", size.name);
+        figures.target(&case, target, reached, size.p999_us <= PAUSE_US);
     }
 }
 
@@ -120,6 +146,9 @@ fn draw(case: Case, sizes: &[Size], directory: &Path) -> Result<(), Failure> {
     let (title, across) = match case {
         Case::Subjects => ("Cost of a request by subjects", "subjects"),
         Case::Connections => ("Cost of a request by connections", "connections"),
+        Case::Cores => ("Cost of a request by threads", "threads"),
+        Case::Overrides => ("Cost of a request by kinds of overrides", "overrides"),
+        Case::Shared => ("Cost of a request by who shares the limit", "shared"),
         _ => ("Cost of a request by namespaces, 10,000 overrides each", "namespaces"),
     };
     let line = Line {
@@ -139,9 +168,20 @@ fn draw(case: Case, sizes: &[Size], directory: &Path) -> Result<(), Failure> {
 
 /// A server with more arguments.
 async fn start(scene: &Scene, args: &[&str]) -> Result<(Process, Running), Failure> {
+    start_with(scene, args, None).await
+}
+
+/// The same with so many threads.
+async fn start_with(
+    scene: &Scene,
+    args: &[&str],
+    workers: Option<usize>,
+) -> Result<(Process, Running), Failure> {
     let address = super::process::free_address()?;
     let (mut command, home) = ours(&scene.tidegate, address)?;
-    let mut process = Process::start(command.args(args), Some(home))?;
+    command.args(args);
+    command.envs(workers.map(|count| ("TOKIO_WORKER_THREADS", count.to_string())));
+    let mut process = Process::start(&mut command, Some(home))?;
     let running = Running::at(Who::Ours(Place::Memory), (address, address));
     process.answers(&running.offer(Kind::Limit, Protocol::Http1, 1)?).await?;
     Ok((process, running))
@@ -154,17 +194,25 @@ async fn measure(
     offer: &Offer,
     name: String,
 ) -> Result<Size, Failure> {
-    let lasting = scene.lasting(MEASURED_S);
+    let (mut per_second, mut cpu_us) = (0.0_f64, f64::INFINITY);
+    for _ in 0..ROUNDS {
+        let (rate, cost) =
+            load(process, offer, scene.lasting(MEASURED_S / f64::from(ROUNDS))).await?;
+        per_second = per_second.max(rate);
+        cpu_us = cpu_us.min(cost);
+    }
+    let how = Loop::Open(per_second / 2.0, scene.lasting(MEASURED_S));
+    let half = offer.run(how).await?.all_good(&name)?;
+    let resident_mib = super::process::resident_mib(process.pid());
+    Ok(Size { name, per_second, cpu_us, p999_us: p999(&half), resident_mib })
+}
+
+/// Full load: requests in a second, and processor time of each.
+async fn load(process: &Process, offer: &Offer, lasting: Duration) -> Result<(f64, f64), Failure> {
     let before = super::process::cpu_us(process.pid());
-    let taken = offer.run(Loop::Closed(lasting)).await?.all_good(&name)?;
+    let taken = offer.run(Loop::Closed(lasting)).await?.all_good("growth")?;
     let spent = super::process::cpu_us(process.pid()) - before;
-    let half = offer.run(Loop::Open(taken.per_second() / 2.0, lasting)).await?.all_good(&name)?;
-    Ok(Size {
-        name,
-        cpu_us: ratio(spent, taken.answered as f64),
-        p999_us: p999(&half),
-        resident_mib: super::process::resident_mib(process.pid()),
-    })
+    Ok((taken.per_second(), ratio(spent, taken.answered as f64)))
 }
 
 fn p999(taken: &Taken) -> f64 {
@@ -233,22 +281,14 @@ fn allow_files() -> Result<(), Failure> {
     Ok(setrlimit(Resource::Nofile, limits)?)
 }
 
-/// Half of the overrides are exact, and half are patterns with a prefix.
-async fn namespaces(scene: &Scene) -> Result<Vec<Size>, Failure> {
-    let database = MariaDbServer::start()?;
-    migrate(scene, &database.url())?;
-    let (process, running) = start(scene, &["--database", &database.url()]).await?;
-    let (mut sizes, mut known) = (Vec::new(), 0);
-    let each = if scene.smoke { OVERRIDES / 100 } else { OVERRIDES };
-    for count in NAMESPACES {
-        let offer = in_namespaces(&running, count)?;
-        let requests = u64::try_from(count)?;
-        Offer { connections: 1, ..offer.clone() }.run(Loop::Count(requests)).await?;
-        (known..count).try_for_each(|number| override_many(&database, number, each))?;
-        known = count;
-        // Changes of others are heard of within two seconds, and read for a while.
-        crate::region::time::sleep(Duration::from_secs(if scene.smoke { 1 } else { 5 })).await;
-        sizes.push(measure(scene, &process, &offer, count.to_string()).await?);
+async fn cores(scene: &Scene) -> Result<Vec<Size>, Failure> {
+    let most = std::thread::available_parallelism()?.get();
+    let mut sizes = Vec::new();
+    for workers in WORKERS.into_iter().filter(|workers| *workers <= most) {
+        let (process, running) = start_with(scene, &[], Some(workers)).await?;
+        let offer = drawn(&running, ASKED, ASKED)?;
+        let name = format!("{workers} of {most}");
+        sizes.push(measure(scene, &process, &offer, name).await?);
     }
     Ok(sizes)
 }
@@ -257,46 +297,6 @@ pub(super) fn migrate(scene: &Scene, url: &str) -> Result<(), Failure> {
     let done = Command::new(&scene.tidegate).args(["migrate", "--globe", url]).output()?;
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     if done.status.success() { Ok(()) } else { Err(said.into()) }
-}
-
-/// Requests about subjects of so many namespaces, in turn. Every tenth has an override.
-fn in_namespaces(running: &Running, count: usize) -> Result<Offer, Failure> {
-    let script = (0..ASKED / 10).map(|number| {
-        let body = format!(
-            "{{\"namespace\":\"space_{}\",\"identifier\":\"{}\",\"limit\":{LIMIT},\
-             \"duration\":{WINDOW_MS}}}",
-            number % count,
-            subject(number)
-        );
-        Post { path: "/v2/ratelimit.limit", key: KEY, body: &body }.write(Protocol::Http1)
-    });
-    let script: Arc<[Written]> = script.collect::<Result<Vec<_>, _>>()?.into();
-    let offer = running.offer(Kind::Limit, Protocol::Http1, 1)?;
-    Ok(Offer { script, connections: CONNECTIONS, ..offer })
-}
-
-/// Sets overrides in the database itself: one by one over HTTP would take an hour.
-fn override_many(database: &MariaDbServer, number: usize, count: usize) -> Result<(), Failure> {
-    let rows = (0..count).map(|at| {
-        let pattern = match at % 2 {
-            0 => subject(at * 5),
-            _ => format!("other_{at:08}*"),
-        };
-        let id = format!("rlor_b{number:02}{at:06}");
-        format!("('{id}', @id, '{pattern}', {LIMIT}, {WINDOW_MS}, 1, NULL, @revision)")
-    });
-    let rows: Vec<String> = rows.collect();
-    // The command line of the client holds so many.
-    for rows in rows.chunks(1_000) {
-        database.query(&format!(
-            "START TRANSACTION; UPDATE tidegate_revision SET revision = revision + 1; \
-             SELECT revision INTO @revision FROM tidegate_revision; \
-             SELECT id INTO @id FROM tidegate_namespaces WHERE name = 'space_{number}'; \
-             INSERT INTO tidegate_overrides VALUES {}; COMMIT",
-            rows.join(",")
-        ))?;
-    }
-    Ok(())
 }
 
 async fn rollover(scene: &Scene) -> Result<Vec<Size>, Failure> {

@@ -25,15 +25,18 @@ pub(super) fn start(
     Process::start(&mut command, None).map(Some)
 }
 
+/// A burst of less denies nobody: its tolerance would be nothing.
+const BURST_MIN: u64 = 2;
+
 /// What it is asked: as much at once as in the window, which is as near as it comes to ours.
 pub(super) fn request(
     identifier: &str,
     limit: u64,
     protocol: Protocol,
 ) -> Result<Written, Failure> {
-    let seconds = WINDOW_MS / 1_000;
+    let (seconds, burst) = (WINDOW_MS / 1_000, limit.max(BURST_MIN));
     let body = format!(
-        "{{\"key\":\"bench:{identifier}\",\"max_burst\":{limit},\"count_per_period\":{limit},\
+        "{{\"key\":\"bench:{identifier}\",\"max_burst\":{burst},\"count_per_period\":{limit},\
          \"period\":{seconds},\"quantity\":1}}"
     );
     Post { path: "/throttle", key: "", body: &body }.write(protocol)

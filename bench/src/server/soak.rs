@@ -28,6 +28,7 @@ const DRIFT: f64 = 1.25;
 
 /// Arguments of `soak`.
 #[derive(clap::Args)]
+#[command(after_help = "Takes 10 minutes, or as many as are said, and some 15 s to begin.")]
 pub(crate) struct SoakArgs {
     /// One JSON object per line instead of tables.
     #[arg(long)]
