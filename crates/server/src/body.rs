@@ -224,7 +224,16 @@ impl Bodies {
             }
             return Err(Problem::body_too_large());
         }
-        match in_time(collect(&mut body, admission, sender)).await {
+        let collected = {
+            let mut collecting = pin!(collect(&mut body, admission, sender));
+            match look(collecting.as_mut()).await {
+                // It is there already, as nearly every body is, and needs no clock.
+                Poll::Ready(collected) => Some(collected),
+                // In a box: the state of every request would have room for a timer.
+                Poll::Pending => Box::pin(timeout(BODY_DEADLINE, collecting)).await.ok(),
+            }
+        };
+        match collected {
             None => Err(Problem::body_too_late()),
             Some(Ok(received)) => Ok(received),
             Some(Err(Failed::TooLarge)) => {
@@ -234,16 +243,6 @@ impl Bodies {
             Some(Err(Failed::TooBusy)) => Err(Problem::too_busy()),
             Some(Err(Failed::Broken(_))) => Err(Problem::body_unreadable()),
         }
-    }
-}
-
-/// What comes before the deadline. What is there already, as nearly every body is, needs no clock.
-async fn in_time<F: Future>(event: F) -> Option<F::Output> {
-    let mut event = pin!(event);
-    match look(event.as_mut()).await {
-        Poll::Ready(output) => Some(output),
-        // In a box: the state of every request would have room for a timer.
-        Poll::Pending => Box::pin(timeout(BODY_DEADLINE, event)).await.ok(),
     }
 }
 
