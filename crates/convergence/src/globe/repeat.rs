@@ -28,10 +28,10 @@ pub(super) struct Repeats {
     /// Everything is published again, from here on.
     resend: Option<OwnWalk>,
     next_resend_ms: u64,
-    /// Who does not lead by then leaves that to others.
-    resend_until_ms: u64,
-    /// Who does not lead posts everything, from here on and from this moment on.
+    /// Who does not lead posts everything, from here on and from this moment on...
     remind: Option<(OwnWalk, u64)>,
+    /// ...for the second time: then it leaves the rest to others.
+    reminded: bool,
     /// Something that the own region published could not be read or kept, so it cannot be repeated.
     incomplete: bool,
 }
@@ -55,8 +55,8 @@ impl Repeats {
             since: 0,
             resend: None,
             next_resend_ms: 0,
-            resend_until_ms: u64::MAX,
             remind: None,
+            reminded: false,
             incomplete: false,
         }
     }
@@ -78,7 +78,7 @@ impl Repeats {
 
     /// Everything is published again; by who leads then, or is reminded at that moment.
     pub(super) fn resend(&mut self, remind_ms: u64) {
-        (self.resend, self.resend_until_ms) = (Some(OwnWalk::default()), u64::MAX);
+        (self.resend, self.reminded) = (Some(OwnWalk::default()), false);
         self.remind = Some((OwnWalk::default(), remind_ms));
     }
 }
@@ -102,28 +102,30 @@ impl Globe {
     }
 
     /// After a loss: who leads may not have read what was lost, and then does not miss it. Others
-    /// of the region take it as published, so they have it looked at.
+    /// of the region take it as published, so they have it looked at. Twice: who leads may have put
+    /// it off and be killed, and who leads next may have read it or not. If it has, it publishes it
+    /// again itself, until then.
     pub(super) fn remind(&mut self, at: At<'_>) {
-        let (leads, repeats) = (self.leader.leads(at.ms()), &mut self.leader.repeats);
-        if leads {
-            (repeats.remind, repeats.resend_until_ms) = (None, u64::MAX);
-        } else if repeats.resend_until_ms <= at.ms() {
-            repeats.resend = None;
-        }
-        let Some((mut walk, from_ms)) = self.leader.repeats.remind else { return };
-        if from_ms > at.ms() || !self.feed.is_settled() {
+        let repeats = &self.leader.repeats;
+        let Some((mut walk, from_ms)) = repeats.remind.filter(|_| repeats.resend.is_some()) else {
+            return;
+        };
+        if self.leader.leads(at.ms()) || from_ms > at.ms() || !self.feed.is_settled() {
             return;
         }
         let (own, more) = self.values.own(&mut walk, WALK_STEPS);
         for Counter { subject, window_ms, sequence, .. } in own {
             self.post_unserved(at, Post { subject, window_ms, sequence, step: 1 });
         }
-        self.leader.repeats.remind = more.then_some((walk, from_ms));
-        if !more {
-            // Who leads has it from the board; but it may be killed, and who leads next may be one
-            // that takes it as published. For as long as the former may have put it off.
-            let until_ms = at.ms().saturating_add(self.tuning.repeat_ms);
-            self.leader.repeats.resend_until_ms = until_ms;
+        let repeats = &mut self.leader.repeats;
+        if more {
+            repeats.remind = Some((walk, from_ms));
+        } else if std::mem::replace(&mut repeats.reminded, true) {
+            (repeats.remind, repeats.resend) = (None, None);
+        } else {
+            // After as long as it may have been put off.
+            let again_ms = at.ms().saturating_add(self.tuning.repeat_ms);
+            repeats.remind = Some((OwnWalk::default(), again_ms));
         }
     }
 

@@ -36,13 +36,13 @@ impl World {
         told_ms + timeout_ms + breaker.open_ms + lease_ms + 2 * follow_ms + naming_ms
     }
 
-    /// What a failover lost is noticed and published again once in this time; and so is what the
-    /// next one lost.
+    /// What a failover lost is noticed and published again once in this time, by who leads or by
+    /// the next; and so is what the next one lost.
     fn resend_ms(&self) -> u64 {
         let GlobeTuning { repeat_ms, repost_ms, timeout_ms, publish_max_ms, .. } =
             self.options.globe;
         let remind_ms = repost_ms + timeout_ms + publish_max_ms;
-        RESTART_MS + repeat_ms.max(remind_ms)
+        RESTART_MS + remind_ms + repeat_ms
     }
 
     /// INV-29, INV-30: waits until all regions know what they should.

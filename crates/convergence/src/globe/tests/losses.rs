@@ -76,6 +76,37 @@ fn who_leads_next_publishes_what_was_lost() {
     assert_eq!(world.check(2, &long(0)).remaining(), 400);
 }
 
+/// The same, but who leads next started later, and has never read what was lost.
+#[test]
+fn who_leads_next_and_knows_nothing_is_reminded() {
+    let mut world = World::new(&[2, 1]);
+    assert!(world.check(2, &request_of("other", (1_000, 100), HOUR_MS)).admitted());
+    world.run_ms(8_000);
+    let before = world.globe.clone();
+    world.processes[2].cut_off = true;
+    assert!(world.check(0, &long(600)).admitted());
+    world.run_ms(8_000);
+    world.globe = before.clone();
+    world.run_ms(12_000);
+    assert_eq!(world.written(), [(2, 100), (1, 600)], "published again");
+    world.globe = before;
+    world.run_ms(17_000);
+    let leader = world.leader(0);
+    assert!(world.counts(leader).skipped > 0, "it was reminded, and took it as published");
+    assert_eq!(world.written(), [(2, 100)], "not so soon once more");
+    let (other, late) = (1 - leader, world.add(0, "region-0", GlobeTuning::default()));
+    world.processes[leader].dead = true;
+    // The other one sleeps until the new one leads.
+    world.processes[other].dead = true;
+    world.run_ms(5_000);
+    assert_eq!(world.leader(0), late);
+    world.processes[other].dead = false;
+    world.processes[2].cut_off = false;
+    world.run_ms(40_000);
+    assert_eq!(world.leader(0), late);
+    assert_eq!(world.check(2, &long(0)).remaining(), 400);
+}
+
 /// The row is read before its writer hears that it is written: then it is not looked for.
 #[test]
 fn what_was_read_before_it_was_acknowledged_is_published_once() {
