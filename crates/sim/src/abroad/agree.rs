@@ -59,22 +59,24 @@ impl World {
         // is what only seems to be lost, because a replica lags.
         let missing = self.database.as_ref().is_some_and(|all| all.epoch > 0 || all.lagged);
         let least_ms = least_ms + if missing { self.resend_ms() } else { 0 };
-        let mut calm = false;
+        let mut calm_ms: Option<u64> = None;
         while self.is_judged() {
             self.run_until(self.now_us + 200_000);
             let took_ms = (self.now_us - since_us) / 1_000;
             let unsettled = self.unsettled(took_ms >= most_ms / 2);
             // What was taken from a board and is on its way is seen nowhere: so it looks twice.
-            let was_calm = std::mem::replace(&mut calm, unsettled.is_none());
-            match unsettled {
-                None if took_ms >= least_ms && was_calm => {
+            let was_calm_ms = calm_ms.filter(|_| unsettled.is_none());
+            calm_ms = unsettled.is_none().then(|| was_calm_ms.unwrap_or(took_ms));
+            match (unsettled, was_calm_ms) {
+                (None, Some(calm_ms)) if took_ms >= least_ms => {
                     let lost = (0..self.homes.len()).any(|home| self.has_lost(home));
                     if !lost && matches!(self.options.globe.rule, Rule::Budget { .. }) {
-                        self.report.settled_ms = self.report.settled_ms.max(took_ms);
+                        // Since when it is so: that it was waited for is no time that it took.
+                        self.report.settled_ms = self.report.settled_ms.max(calm_ms);
                     }
                     return;
                 }
-                Some(what) if took_ms >= most_ms => {
+                (Some(what), _) if took_ms >= most_ms => {
                     self.broken("settled", || format!("after {took_ms} ms {what}"));
                 }
                 _ => {}
