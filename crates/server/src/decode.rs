@@ -30,6 +30,8 @@ use serde::Serialize;
 use thiserror::Error;
 use tidegate_limiter::{BATCH_MAX, Cost, Limit, Part, Request, Subject, Window};
 
+#[cfg(test)]
+mod differ;
 mod json;
 mod parse;
 mod plain;

@@ -15,10 +15,6 @@ use tidegate_limiter::BATCH_MAX;
 
 use super::{ERRORS_MAX, Undecodable};
 
-#[cfg(test)]
-mod differ;
-mod quick;
-
 /// Most characters of an unknown field's name that are repeated to the caller.
 const NAME_CHARS_MAX: usize = 64;
 
@@ -127,19 +123,12 @@ pub(super) enum Array<'a> {
 
 /// Reads the whole of `body` as what should be an object.
 pub(super) fn element(body: &[u8]) -> Result<Element<'_>, Undecodable> {
-    let text = text(body)?;
-    match quick::fields(text) {
-        Some(fields) => Ok(Element::Object(fields)),
-        None => Element::read(text).map_err(|_| Undecodable),
-    }
+    Element::read(text(body)?).map_err(|_| Undecodable)
 }
 
 /// Reads the whole of `body` as what should be an array of objects.
 pub(super) fn array(body: &[u8]) -> Result<Array<'_>, Undecodable> {
     let text = text(body)?;
-    if let Some(array) = quick::array(text) {
-        return Ok(array);
-    }
     let array =
         if opens_with(text, '[') { from_str(text) } else { Value::read(text).map(Array::Other) };
     array.map_err(|_| Undecodable)
