@@ -50,6 +50,18 @@ impl Figures {
         });
     }
 
+    /// All targets, and whether they were met.
+    #[cfg(test)]
+    pub(crate) fn targets(&self) -> Vec<(String, String, bool)> {
+        let of = |line: &Line| match line {
+            Line::Target { target, measured, met, .. } => {
+                Some((target.clone(), measured.clone(), *met))
+            }
+            Line::Measurement { .. } => None,
+        };
+        self.lines.iter().filter_map(of).collect()
+    }
+
     /// Adds what cells came to: how many there are, the median, the 99th percentile, the worst.
     pub(crate) fn spread(&mut self, case: &str, contestant: &str, sorted: &[f64]) {
         self.add(case, contestant, sorted.len() as f64, CELLS);
@@ -132,7 +144,8 @@ impl Figures {
         }
     }
 
-    /// One row for each contestant of each case, one column for each unit.
+    /// One row for each contestant of each case, one column for each unit; `-` for what was not
+    /// measured of it.
     fn wide_table(&self) -> Table {
         let mut units: Vec<&str> = Vec::new();
         let mut rows: Vec<(&str, &str, Vec<String>)> = Vec::new();
@@ -148,13 +161,14 @@ impl Figures {
                 rows.push((case, contestant, Vec::new()));
             }
             if let Some((_, _, cells)) = rows.get_mut(at) {
-                cells.resize(cells.len().max(column), String::new());
-                cells.push(value.to_string());
+                cells.resize(cells.len().max(column + 1), "-".to_owned());
+                cells.get_mut(column).into_iter().for_each(|cell| *cell = value.to_string());
             }
         }
         let headings: Vec<&str> = ["case", "contestant"].into_iter().chain(units).collect();
         let mut table = Table::new(&headings);
-        for (case, contestant, cells) in rows {
+        for (case, contestant, mut cells) in rows {
+            cells.resize(headings.len() - 2, "-".to_owned());
             let names = [case.to_owned(), contestant.to_owned()];
             table.row(names.into_iter().chain(cells).collect());
         }

@@ -10,10 +10,10 @@ use std::time::Duration;
 use tidegate_lab::{MariaDbServer, RedisServer};
 
 use super::growth::migrate;
-use super::load::{Loop, Offer};
+use super::load::{Loop, Offer, REPLY_WITHIN};
 use super::peers;
 use super::process::{Home, Process, cpu_us, free_address, resident_mib};
-use super::wire::{Post, Protocol, Written, command};
+use super::wire::{Post, Protocol, Reply, Written, command};
 use super::{Kind, LIMIT, Scene, WINDOW_MS, script};
 use crate::Failure;
 
@@ -166,11 +166,11 @@ impl Running {
         Ok(())
     }
 
-    /// Some subjects have overrides, and there are patterns that most are compared with.
-    async fn set_overrides(&self, scene: &Scene) -> Result<(), Failure> {
+    /// Some subjects have overrides, and there are patterns that all others are compared with.
+    pub(crate) async fn set_overrides(&self, scene: &Scene) -> Result<(), Failure> {
         let count = scene.subjects / OVERRIDES_EVERY;
         let exact = (0..count).map(|at| subject(at * OVERRIDES_EVERY));
-        let patterns = (0..count).map(|at| format!("other_{at:06}*"));
+        let patterns = (0..count).map(pattern);
         let script = exact.chain(patterns).map(|identifier| {
             let body = format!(
                 "{{\"namespace\":\"bench\",\"identifier\":\"{identifier}\",\"limit\":{LIMIT},\
@@ -182,7 +182,8 @@ impl Running {
         let script: Arc<[Written]> = script.collect::<Result<Vec<_>, _>>()?.into();
         let count = u64::try_from(script.len())?;
         let (address, protocol) = (self.http1, Protocol::Http1);
-        let offer = Offer { address, protocol, script, connections: 1 };
+        let (wanted, connections, patience) = (Reply::Done, 1, REPLY_WITHIN);
+        let offer = Offer { address, protocol, script, wanted, connections, patience };
         offer.run(Loop::Count(count)).await?.all_good("setOverride").map(drop)
     }
 
@@ -203,7 +204,9 @@ impl Running {
         let numbers = (0..subjects.max(step)).step_by(step);
         let script = numbers.map(|number| self.request(kind, protocol, number));
         let script: Arc<[Written]> = script.collect::<Result<Vec<_>, _>>()?.into();
-        Ok(Offer { address, protocol, script, connections: super::CONNECTIONS })
+        let wanted = if kind == Kind::Denied { Reply::Denied } else { Reply::Admitted };
+        let (connections, patience) = (super::CONNECTIONS, REPLY_WITHIN);
+        Ok(Offer { address, protocol, script, wanted, connections, patience })
     }
 
     pub(crate) fn request(
@@ -291,10 +294,42 @@ pub(crate) fn subject(number: usize) -> String {
     format!("user_{number:08}")
 }
 
+/// A pattern of an override. All begin as subjects do, and of four, one is for ten subjects, one is
+/// within that one and for one subject, and two are for nobody: one parts from a subject at its end,
+/// and one in its middle.
+pub(crate) fn pattern(number: usize) -> String {
+    let base = number / 4 * 4 * OVERRIDES_EVERY;
+    match number % 4 {
+        0 => format!("user_{:07}*", base / 10 + 5),
+        1 => format!("{}*", subject(base + 55)),
+        2 => format!("{}_*", subject(base + 77)),
+        _ => format!("user_0009{number:04}*"),
+    }
+}
+
 /// One check, as it is asked for.
 pub(crate) fn item(identifier: &str, limit: u64) -> String {
     format!(
         "{{\"namespace\":\"bench\",\"identifier\":\"{identifier}\",\"limit\":{limit},\
          \"duration\":{WINDOW_MS}}}"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_begin_as_subjects_do_and_some_match() {
+        let all: Vec<String> = (0..100).map(pattern).collect();
+        let matched = |number: usize| {
+            let subject = subject(number);
+            let is_for = |pattern: &&String| subject.starts_with(pattern.trim_end_matches('*'));
+            all.iter().filter(is_for).count()
+        };
+        let matched: Vec<usize> = (0..10_000).map(matched).collect();
+        let of = |times: usize| matched.iter().filter(|it| **it == times).count();
+        assert_eq!([of(0), of(1), of(2)], [9_750, 225, 25]);
+        assert!(all.iter().all(|pattern| pattern.starts_with("user_000")));
+    }
 }

@@ -6,6 +6,8 @@ pub(crate) mod callgrind;
 pub(crate) mod contestants;
 pub(crate) mod growth;
 pub(crate) mod load;
+mod pace;
+mod packed;
 mod peers;
 #[path = "../../../crates/sim/src/promises/plot.rs"]
 mod plot;
@@ -13,6 +15,8 @@ pub(crate) mod process;
 mod script;
 pub(crate) mod soak;
 mod targets;
+#[cfg(test)]
+mod tests;
 pub(crate) mod trivial;
 pub(crate) mod wire;
 
@@ -214,10 +218,8 @@ impl<'a> Contest<'a> {
 
     async fn load(&self, scene: &Scene, how: Loop) -> Result<Taken, Failure> {
         let (kind, protocol) = self.case.parts();
-        let taken = self.running.offer(kind, protocol, scene.subjects)?.run(how).await?;
-        // Others say with a status that somebody is denied.
-        let says_so = kind == Kind::Denied && !self.running.who.is_ours();
-        if says_so { Ok(taken) } else { taken.all_good(self.running.who.name()) }
+        let offer = self.running.offer(kind, protocol, scene.subjects)?;
+        offer.run(how).await?.all_good(self.running.who.name())
     }
 
     async fn round(&mut self, scene: &Scene, is_first: bool) -> Result<(), Failure> {

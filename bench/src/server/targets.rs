@@ -2,7 +2,7 @@
 
 use super::Case;
 use super::contestants::{Place, Who};
-use crate::figures::{Figures, quantile, ratio};
+use crate::figures::{Figures, quantile};
 
 /// With keys and overrides, beside the least server of the same stack.
 const ABOVE_TRIVIAL: f64 = 1.15;
@@ -12,6 +12,9 @@ const ABOVE_MEMORY: f64 = 1.1;
 const BATCH_GAIN: f64 = 3.0;
 /// Latency at half load, beside the least server.
 const LATENCY: f64 = 2.0;
+/// Who used fewer cores than this while the load did all it could was not the one that the other
+/// waited for. The load has one thread: of any two cores, one is the server's.
+const LOAD_BOUND_CORES: f64 = 0.9;
 /// From the start of the program to its first answer.
 const START_MS: f64 = 100.0;
 
@@ -63,11 +66,25 @@ impl Measured {
         least(&both)
     }
 
+    /// Cores that it used with what it stands on, when it was asked as much as the load could ask.
+    fn cores(&self) -> f64 {
+        self.whole() * self.rate() / 1e6
+    }
+
+    /// Whether its rate is that of the load, and its own a higher one that is not known.
+    fn is_load_bound(&self) -> bool {
+        self.cores() < LOAD_BOUND_CORES
+    }
+
     pub(super) fn add(&self, figures: &mut Figures) {
         let (case, who) = (self.case.name(), self.who.name());
         let mut add = |value: f64, unit: &str| figures.add(&case, who, value, unit);
         add(self.rate(), "requests/s");
-        add(self.own(), "server CPU us/request");
+        add(self.cores(), "cores used");
+        // Redis is a store, and has no server before it.
+        if self.who != Who::Redis {
+            add(self.own(), "server CPU us/request");
+        }
         add(self.whole(), "with stores");
         let [median, hundredth, thousandth] = self.latency_us;
         add(median, "p50 us at half");
@@ -83,56 +100,109 @@ fn least(values: &[f64]) -> f64 {
     if least.is_finite() { least } else { 0.0 }
 }
 
-/// Adds all targets whose contestants were measured.
-pub(super) fn add(measured: &[Measured], figures: &mut Figures) {
-    let of = |case: Case, who: Who| measured.iter().find(|it| it.case == case && it.who == who);
-    let memory = Who::Ours(Place::Memory);
-    let mut at_most = |case: Case, what: &str, most: f64, reached: f64| {
-        let target = format!("{what} <= {most}x");
-        figures.target(&case.name(), target, format!("{reached:.2}x"), reached <= most);
+/// `a / b`, unless one of them was not measured.
+fn compared(a: f64, b: f64) -> Option<f64> {
+    (a > 0.0 && b > 0.0).then(|| a / b)
+}
+
+/// What a comparison came to, as it is printed. What was not measured has reached nothing.
+fn told(
+    reached: Option<f64>,
+    is_enough: impl FnOnce(f64) -> bool,
+    load_bound: &[&str],
+) -> (String, bool) {
+    let Some(reached) = reached else { return ("not measured".to_owned(), false) };
+    let said = match load_bound {
+        [] => format!("{reached:.2}x"),
+        names => format!("{reached:.2}x, load-bound: {}", names.join(", ")),
     };
-    for case in [Case::Limit, Case::LimitHttp2] {
-        let (Some(ours), Some(trivial)) = (of(case, memory), of(case, Who::Trivial)) else {
-            continue;
-        };
-        at_most(case, "CPU, of trivial", ABOVE_TRIVIAL, ratio(ours.own(), trivial.own()));
-        let [_, ours, _] = ours.latency_us;
-        let [_, theirs, _] = trivial.latency_us;
-        at_most(case, "p99 at half load, of trivial", LATENCY, ratio(ours, theirs));
-    }
+    (said, is_enough(reached))
+}
+
+/// A rate beside another's, which is to be so many times as high. One that is load-bound is at least
+/// what was measured: of ours that is enough, of the other it is not.
+fn rates(
+    (ours, other): (&Measured, &Measured),
+    checks: f64,
+    is_enough: impl FnOnce(f64) -> bool,
+) -> (String, bool) {
+    let bound: Vec<&str> =
+        [ours, other].iter().filter(|it| it.is_load_bound()).map(|it| it.who.name()).collect();
+    let reached = compared(ours.rate() * checks, other.rate());
+    told(reached, |gain| is_enough(gain) && !other.is_load_bound(), &bound)
+}
+
+/// Adds all targets whose contestants took part.
+pub(super) fn add(measured: &[Measured], figures: &mut Figures) {
+    add_trivial(measured, figures);
+    let memory = Who::Ours(Place::Memory);
     for case in [Case::Limit, Case::LimitHttp2, Case::MultiLimit, Case::Denied] {
-        if let (Some(shared), Some(ours)) = (of(case, Who::Ours(Place::Globe)), of(case, memory)) {
-            let what = "CPU with Redis and MariaDB, of memory";
-            at_most(case, what, ABOVE_MEMORY, ratio(shared.own(), ours.own()));
+        let both = (find(measured, case, Who::Ours(Place::Globe)), find(measured, case, memory));
+        if let (Some(shared), Some(ours)) = both {
+            let cost = compared(shared.own(), ours.own());
+            at_most(figures, case, "CPU with Redis and MariaDB, of memory", (cost, ABOVE_MEMORY));
         }
     }
-    if let (Some(many), Some(one)) = (of(Case::MultiLimit, memory), of(Case::Limit, memory)) {
-        let gain = ratio(many.rate() * super::BATCH as f64, one.rate());
-        let (target, case) = (format!("checks/s, of limit >= {BATCH_GAIN}x"), Case::MultiLimit);
-        figures.target(&case.name(), target, format!("{gain:.2}x"), gain >= BATCH_GAIN);
-    }
+    add_batch(measured, figures);
     add_field(measured, figures);
     if let Some(ours) = measured.iter().find(|it| it.who == memory) {
-        let reached = format!("{:.0} ms", ours.started_ms);
+        let started = ours.started_ms;
         let target = format!("start to first answer < {START_MS} ms");
-        figures.target("start", target, reached, ours.started_ms < START_MS);
+        let met = started > 0.0 && started < START_MS;
+        figures.target("start", target, format!("{started:.0} ms"), met);
     }
+}
+
+fn find(measured: &[Measured], case: Case, who: Who) -> Option<&Measured> {
+    measured.iter().find(|it| it.case == case && it.who == who)
+}
+
+fn at_most(figures: &mut Figures, case: Case, what: &str, (reached, most): (Option<f64>, f64)) {
+    let (said, met) = told(reached, |reached| reached <= most, &[]);
+    figures.target(&case.name(), format!("{what} <= {most}x"), said, met);
+}
+
+/// Beside the least server: what it costs in memory, and how long it takes with any store.
+fn add_trivial(measured: &[Measured], figures: &mut Figures) {
+    for case in [Case::Limit, Case::LimitHttp2, Case::MultiLimit] {
+        let Some(trivial) = find(measured, case, Who::Trivial) else { continue };
+        let ours = find(measured, case, Who::Ours(Place::Memory));
+        if let Some(ours) = ours.filter(|_| case != Case::MultiLimit) {
+            let cost = compared(ours.own(), trivial.own());
+            at_most(figures, case, "CPU, of trivial", (cost, ABOVE_TRIVIAL));
+        }
+        for ours in measured.iter().filter(|it| it.case == case && it.who.is_ours()) {
+            let ([_, took, _], [_, least, _]) = (ours.latency_us, trivial.latency_us);
+            let what = format!("p99 at half load of {}, of trivial", ours.who.name());
+            at_most(figures, case, &what, (compared(took, least), LATENCY));
+        }
+    }
+}
+
+/// Many checks in one request, beside as many requests.
+fn add_batch(measured: &[Measured], figures: &mut Figures) {
+    let memory = Who::Ours(Place::Memory);
+    let both = (find(measured, Case::MultiLimit, memory), find(measured, Case::Limit, memory));
+    let (Some(many), Some(one)) = both else { return };
+    let (case, checks) = (Case::MultiLimit.name(), super::BATCH as f64);
+    let is_enough = |gain: f64| gain >= BATCH_GAIN;
+    let (said, met) = rates((many, one), checks, is_enough);
+    figures.target(&case, format!("checks/s, of limit >= {BATCH_GAIN}x"), said, met);
+    let (said, met) = told(compared(one.own() * checks, many.own()), is_enough, &[]);
+    figures.target(&case, format!("checks/CPU, of limit >= {BATCH_GAIN}x"), said, met);
 }
 
 /// Ahead of every other limiter over the same protocol.
 fn add_field(measured: &[Measured], figures: &mut Figures) {
-    let ours = measured.iter().filter(|it| it.who == Who::Ours(Place::Memory));
-    for ours in ours {
+    for ours in measured.iter().filter(|it| it.who == Who::Ours(Place::Memory)) {
         let is_rival =
             |it: &&Measured| it.case == ours.case && it.who.is_limiter() && !it.who.is_ours();
         for rival in measured.iter().filter(is_rival) {
             let (case, name) = (ours.case.name(), rival.who.name());
-            let gain = ratio(ours.rate(), rival.rate());
-            let target = format!("requests/s, of {name} > 1x");
-            figures.target(&case, target, format!("{gain:.2}x"), gain > 1.0);
-            let cost = ratio(ours.whole(), rival.whole());
-            let target = format!("CPU with stores, of {name} < 1x");
-            figures.target(&case, target, format!("{cost:.2}x"), cost < 1.0);
+            let (said, met) = rates((ours, rival), 1.0, |gain| gain > 1.0);
+            figures.target(&case, format!("requests/s, of {name} > 1x"), said, met);
+            let (said, met) = told(compared(ours.whole(), rival.whole()), |cost| cost < 1.0, &[]);
+            figures.target(&case, format!("CPU with stores, of {name} < 1x"), said, met);
         }
     }
 }

@@ -30,7 +30,45 @@ impl Protocol {
 pub(crate) struct Written {
     pub(crate) bytes: Vec<u8>,
     /// Where the number of the stream has to be written, for HTTP/2.
-    streams: [usize; 2],
+    pub(super) streams: [usize; 2],
+}
+
+/// The same, wherever its bytes are kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) streams: [usize; 2],
+}
+
+/// What a reply says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    Admitted,
+    Denied,
+    /// It is good, and decides nothing.
+    Done,
+    /// An error, or a status that is none of these.
+    Refused,
+}
+
+impl Reply {
+    /// Looks for the words of all who are measured: ours of one check and of many, and others'. A
+    /// status of 429 is a denial, too.
+    fn of_http(status: &str, body: &[u8]) -> Self {
+        let body = std::str::from_utf8(body).unwrap_or_default();
+        let says = |words: [&str; 3]| words.iter().any(|word| body.contains(word));
+        match status {
+            "429" => Self::Denied,
+            "200" if says(["\"success\":false", "\"passed\":false", "\"allowed\":false"]) => {
+                Self::Denied
+            }
+            "200" if says(["\"success\":true", "\"passed\":true", "\"allowed\":true"]) => {
+                Self::Admitted
+            }
+            "200" => Self::Done,
+            _ => Self::Refused,
+        }
+    }
 }
 
 /// A call over HTTP.
@@ -139,8 +177,9 @@ pub(crate) struct Speaker {
     /// What the other side has to be sent before the next request.
     owed: Vec<u8>,
     arrived: Vec<u8>,
-    /// Whether the reply that is being read is a good one, as far as it was read.
-    good: bool,
+    /// The status of the reply that is being read over HTTP/2, and its body as far as it was read.
+    status: &'static str,
+    body: Vec<u8>,
 }
 
 impl Speaker {
@@ -157,15 +196,16 @@ impl Speaker {
             owed.extend(frame(SETTINGS, 0, &window)?);
             owed.extend(frame(8, 0, &(largest - 65_535).to_be_bytes())?);
         }
-        Ok(Self { protocol, stream: 1, owed, arrived: Vec::with_capacity(4_096), good: true })
+        let (arrived, body) = (Vec::with_capacity(4_096), Vec::new());
+        Ok(Self { protocol, stream: 1, owed, arrived, status: "", body })
     }
 
     /// Puts what is to be sent for this request into `out`.
-    pub(crate) fn say(&mut self, request: &Written, out: &mut Vec<u8>) {
+    pub(super) fn say(&mut self, request: Asked<'_>, out: &mut Vec<u8>) {
         out.clear();
         out.append(&mut self.owed);
         let start = out.len();
-        out.extend(&request.bytes);
+        out.extend(request.bytes);
         if self.protocol == Protocol::Http2 {
             let number = self.stream.to_be_bytes();
             for at in request.streams {
@@ -176,8 +216,8 @@ impl Speaker {
         }
     }
 
-    /// Bytes have arrived. `Some` if they complete a reply: whether it is a good one.
-    pub(crate) fn hear(&mut self, bytes: &[u8]) -> Result<Option<bool>, Failure> {
+    /// Bytes have arrived. `Some` if they complete a reply: what it says.
+    pub(crate) fn hear(&mut self, bytes: &[u8]) -> Result<Option<Reply>, Failure> {
         self.arrived.extend(bytes);
         match self.protocol {
             Protocol::Http1 => self.hear_http1(),
@@ -186,7 +226,7 @@ impl Speaker {
         }
     }
 
-    fn hear_http1(&mut self) -> Result<Option<bool>, Failure> {
+    fn hear_http1(&mut self) -> Result<Option<Reply>, Failure> {
         let end = self.arrived.windows(4).position(|four| four == b"\r\n\r\n");
         let Some(head) = end.and_then(|end| self.arrived.get(..end)) else { return Ok(None) };
         let head = std::str::from_utf8(head)?;
@@ -195,16 +235,15 @@ impl Speaker {
             name.eq_ignore_ascii_case("content-length")
                 .then(|| value.trim().parse::<usize>().ok())?
         });
-        let whole = head.len() + 4 + length.ok_or("a reply does not say how long it is")?;
-        let good = head.get(9..12) == Some("200");
-        if self.arrived.len() < whole {
-            return Ok(None);
-        }
+        let start = head.len() + 4;
+        let whole = start + length.ok_or("a reply does not say how long it is")?;
+        let Some(body) = self.arrived.get(start..whole) else { return Ok(None) };
+        let reply = Reply::of_http(head.get(9..12).unwrap_or_default(), body);
         self.arrived.drain(..whole);
-        Ok(Some(good))
+        Ok(Some(reply))
     }
 
-    fn hear_http2(&mut self) -> Result<Option<bool>, Failure> {
+    fn hear_http2(&mut self) -> Result<Option<Reply>, Failure> {
         let mut passed = 0;
         let mut ended = None;
         while let Some([long, middle, short, kind, flags, ..]) =
@@ -215,14 +254,18 @@ impl Speaker {
             let start = passed + FRAME_HEAD;
             let Some(payload) = self.arrived.get(start..start + length) else { break };
             match kind {
-                HEADERS => self.good = payload.first() == Some(&STATUS_200),
+                HEADERS => {
+                    self.status = if payload.first() == Some(&STATUS_200) { "200" } else { "" };
+                    self.body.clear();
+                }
+                DATA => self.body.extend(payload),
                 SETTINGS if flags & ACK == 0 => self.owed.extend(frame(SETTINGS, ACK, &[])?),
                 PING if flags & ACK == 0 => self.owed.extend(frame(PING, ACK, payload)?),
                 RESET | GO_AWAY => return Err("the server ended the connection".into()),
                 _ => {}
             }
             if matches!(kind, HEADERS | DATA) && flags & END_STREAM != 0 {
-                ended = Some(self.good);
+                ended = Some(Reply::of_http(self.status, &self.body));
             }
             passed = start + length;
         }
@@ -230,17 +273,22 @@ impl Speaker {
         Ok(ended)
     }
 
-    /// A number, a word, an error, or an array of numbers.
-    fn hear_resp(&mut self) -> Result<Option<bool>, Failure> {
+    /// A number, a word, an error, or an array of numbers, of which the first is the verdict.
+    fn hear_resp(&mut self) -> Result<Option<Reply>, Failure> {
         let text = std::str::from_utf8(&self.arrived)?;
-        let Some((first, _)) = text.split_once("\r\n") else { return Ok(None) };
+        let Some((first, rest)) = text.split_once("\r\n") else { return Ok(None) };
         let lines = first.strip_prefix('*').map_or(Ok(0), str::parse::<usize>)? + 1;
         if text.matches("\r\n").count() < lines {
             return Ok(None);
         }
-        let good = !first.starts_with('-');
+        let reply = match (first.as_bytes().first(), rest.lines().next()) {
+            (Some(b'-'), _) => Reply::Refused,
+            (Some(b'*'), Some(":1")) => Reply::Admitted,
+            (Some(b'*'), Some(":0")) => Reply::Denied,
+            _ => Reply::Done,
+        };
         self.arrived.clear();
-        Ok(Some(good))
+        Ok(Some(reply))
     }
 }
 
@@ -248,7 +296,7 @@ impl Speaker {
 mod tests {
     use super::*;
 
-    fn heard(protocol: Protocol, bytes: &[u8]) -> Vec<bool> {
+    fn heard(protocol: Protocol, bytes: &[u8]) -> Vec<Reply> {
         let mut speaker = Speaker::new(protocol).unwrap();
         let one = |byte: &u8| speaker.hear(std::slice::from_ref(byte)).unwrap();
         bytes.iter().filter_map(one).collect()
@@ -258,23 +306,40 @@ mod tests {
     fn replies_end_where_they_say() {
         let good = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}".as_slice();
         let bad = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n".as_slice();
-        assert_eq!(heard(Protocol::Http1, &[good, bad, good].concat()), [true, false, true]);
+        let all = [Reply::Done, Reply::Refused, Reply::Done];
+        assert_eq!(heard(Protocol::Http1, &[good, bad, good].concat()), all);
         let array = b"*2\r\n:1\r\n:22\r\n".as_slice();
-        assert_eq!(heard(Protocol::Resp, &[array, b"-ERR no\r\n"].concat()), [true, false]);
+        let other = b"*2\r\n:0\r\n:22\r\n-ERR no\r\n+OK\r\n".as_slice();
+        let all = [Reply::Admitted, Reply::Denied, Reply::Refused, Reply::Done];
+        assert_eq!(heard(Protocol::Resp, &[array, other].concat()), all);
         let headers = frame(HEADERS, END_HEADERS, &[STATUS_200, 0x5f]).unwrap();
-        let data = frame(DATA, END_STREAM, b"{}").unwrap();
+        let parts = [frame(DATA, 0, b"{\"success\":").unwrap(), frame(DATA, 1, b"true}").unwrap()];
         let refused = frame(HEADERS, END_HEADERS | END_STREAM, &[0x8d]).unwrap();
-        assert_eq!(heard(Protocol::Http2, &[headers, data, refused].concat()), [true, false]);
+        let all = [headers, parts.concat(), refused].concat();
+        assert_eq!(heard(Protocol::Http2, &all), [Reply::Admitted, Reply::Refused]);
+    }
+
+    #[test]
+    fn a_verdict_is_what_the_body_says() {
+        let of = |body: &str| Reply::of_http("200", body.as_bytes());
+        assert_eq!(of(r#"{"data":{"limit":1,"success":true}}"#), Reply::Admitted);
+        assert_eq!(of(r#"{"data":{"limit":1,"success":false}}"#), Reply::Denied);
+        assert_eq!(of(r#"{"passed":false,"limits":[{"passed":true}]}"#), Reply::Denied);
+        assert_eq!(of(r#"{"allowed":true}"#), Reply::Admitted);
+        assert_eq!(of(r#"{"allowed":false}"#), Reply::Denied);
+        assert_eq!(Reply::of_http("429", b""), Reply::Denied);
+        assert_eq!(Reply::of_http("500", br#"{"success":true}"#), Reply::Refused);
     }
 
     #[test]
     fn a_request_of_http2_is_sent_on_a_stream_of_its_own() {
         let post = Post { path: "/a", key: "k", body: "{}" };
         let written = post.write(Protocol::Http2).unwrap();
+        let written = Asked { bytes: &written.bytes, streams: written.streams };
         let (mut speaker, mut out) = (Speaker::new(Protocol::Http2).unwrap(), Vec::new());
-        speaker.say(&written, &mut out);
+        speaker.say(written, &mut out);
         assert!(out.starts_with(b"PRI * HTTP/2.0") && out.ends_with(b"{}"));
-        speaker.say(&written, &mut out);
+        speaker.say(written, &mut out);
         assert_eq!(out[5..9], [0, 0, 0, 3]);
         let data = out.len() - "{}".len() - FRAME_HEAD;
         assert_eq!(out[data..data + FRAME_HEAD], [0, 0, 2, DATA, END_STREAM, 0, 0, 0, 3]);

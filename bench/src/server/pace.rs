@@ -1,0 +1,64 @@
+//! When the requests of an open loop are due. The timer of the runtime is a millisecond coarse,
+//! which is more than most servers take for a reply; that of the kernel is not.
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::Failure;
+use crate::region::time;
+
+const ZERO: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+/// A timer of the kernel.
+struct Alarm(AsyncFd<OwnedFd>);
+
+impl Alarm {
+    #[expect(deprecated, reason = "it wants what an owned descriptor is, and its heir is unsafe")]
+    fn new() -> Result<Self, Failure> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        Ok(Self(AsyncFd::new(timerfd_create(TimerfdClockId::Monotonic, flags)?)?))
+    }
+
+    /// Waits until it is so late.
+    async fn until(&self, due: Instant) -> Result<(), Failure> {
+        loop {
+            let early = due.saturating_duration_since(time::now());
+            if early.is_zero() {
+                return Ok(());
+            }
+            let tv_sec = i64::try_from(early.as_secs())?;
+            let value = Timespec { tv_sec, tv_nsec: early.subsec_nanos().into() };
+            let when = Itimerspec { it_interval: ZERO, it_value: value };
+            // Setting it takes back that it has gone off: it need not be read.
+            timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &when)?;
+            self.0.readable().await?.clear_ready();
+        }
+    }
+}
+
+/// Tells connections in turn that a request is due, so many in a second, and when it was. One that
+/// is told late, because this thread had no core, is told all the same, and when it was due.
+pub(super) async fn keep(
+    (start, lasting): (Instant, Duration),
+    rate: f64,
+    lines: &[UnboundedSender<Instant>],
+) -> Result<(), Failure> {
+    let alarm = Alarm::new()?;
+    for (number, line) in (0_u32..).zip(lines.iter().cycle()) {
+        let after = Duration::from_secs_f64(f64::from(number) / rate.max(1.0));
+        if after >= lasting {
+            break;
+        }
+        alarm.until(start + after).await?;
+        // A connection that has failed says so itself.
+        let _ = line.send(start + after);
+    }
+    Ok(())
+}
