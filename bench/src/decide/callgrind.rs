@@ -138,7 +138,8 @@ fn unit(workload: &str) -> &'static str {
 }
 
 impl Baseline {
-    /// Prints what was counted beside what was, and makes it what was if that is wanted.
+    /// Prints what was counted beside what was, and makes it what was if that is wanted; if it is
+    /// not, and more was counted than is tolerated, the program fails. Few questions say nothing.
     pub(crate) fn compare(
         &self,
         counts: &BTreeMap<String, f64>,
@@ -153,6 +154,8 @@ impl Baseline {
         if options.update {
             fs::write(self.path(), serde_json::to_string_pretty(counts)? + "\n")?;
             eprintln!("callgrind: the baseline is now what was counted");
+        } else if !options.smoke && has_regressed(counts, &was) {
+            return Ok(ExitCode::FAILURE);
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -182,7 +185,7 @@ impl Baseline {
             if let Some(&was) = baseline.get(name) {
                 let measured = format!("{:.3}x", value / was);
                 let target = format!("<= {TOLERATED}x the baseline");
-                Line::Target { bench, case, target, measured, met: value <= was * TOLERATED }
+                Line::Target { bench, case, target, measured, met: !is_above(value, was) }
                     .print()?;
             }
         }
@@ -194,7 +197,7 @@ impl Baseline {
         for (name, &value) in counts {
             let was = baseline.get(name).copied();
             let moved = was.map(|was| 100.0 * (value / was - 1.0));
-            let regressed = was.is_some_and(|was| value > was * TOLERATED);
+            let regressed = was.is_some_and(|was| is_above(value, was));
             table.row(vec![
                 name.clone(),
                 (self.unit)(name).to_owned(),
@@ -205,5 +208,31 @@ impl Baseline {
             ]);
         }
         table.print(2);
+    }
+}
+
+/// Whether this is a regression.
+fn is_above(value: f64, was: f64) -> bool {
+    value > was * TOLERATED
+}
+
+/// Whether any case is one.
+fn has_regressed(counts: &BTreeMap<String, f64>, baseline: &BTreeMap<String, f64>) -> bool {
+    counts.iter().any(|(name, value)| baseline.get(name).is_some_and(|was| is_above(*value, *was)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_rises_above_the_baseline_is_a_regression() {
+        let of =
+            |limit: f64| BTreeMap::from([("limit".to_owned(), limit), ("new".to_owned(), 9.0)]);
+        let baseline = BTreeMap::from([("limit".to_owned(), 1_000.0)]);
+        assert!(has_regressed(&of(1_021.0), &baseline));
+        assert!(!has_regressed(&of(1_019.0), &baseline));
+        assert!(!has_regressed(&of(900.0), &baseline));
+        assert!(!has_regressed(&of(900.0), &BTreeMap::new()));
     }
 }

@@ -32,6 +32,8 @@ const COUNTED: [(Case, Who, &str); 6] = [
 /// Requests of the two runs. The first warms up what the second has warm as well.
 const FEW: u64 = 1_000;
 const MANY: u64 = 5_000;
+/// Subjects that are asked about: those that the first run makes known.
+const SUBJECTS: usize = 1_000;
 /// How long the run waits that shows what is done beside requests.
 const IDLE: Duration = Duration::from_secs(8);
 /// Where the figures of the last accepted run are.
@@ -43,7 +45,7 @@ pub(crate) fn main(tidegate: &Path, options: &Options) -> Result<ExitCode, Failu
         return Ok(ExitCode::from(2));
     }
     let runtime = super::runtime()?;
-    let scene = Scene::new(tidegate, None, true);
+    let scene = Scene::new(tidegate, None, options.smoke);
     let (few, many) = if options.smoke { (20, 60) } else { (FEW, MANY) };
     let mut counts = BTreeMap::new();
     for (case, who, name) in COUNTED {
@@ -89,8 +91,12 @@ async fn count(
     let (kind, protocol) = case.parts();
     let first = running.offer(super::Kind::Limit, Protocol::Http1, 1)?;
     process.answers(&first).await?;
+    if who.is_ours() {
+        // In every run, so that only what they cost a request is left of them.
+        running.set_overrides(scene).await?;
+    }
     let start = time::now();
-    let offer = Offer { connections: 1, ..running.offer(kind, protocol, scene.subjects)? };
+    let offer = Offer { connections: 1, ..running.offer(kind, protocol, SUBJECTS)? };
     offer.run(Loop::Count(requests)).await?.all_good(who.name())?;
     time::sleep(wait).await;
     let seconds = start.elapsed().as_secs_f64();
