@@ -25,25 +25,13 @@ pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
         }
         Some(_) => {}
     }
-    if args.iter().any(|arg| arg == "--callgrind") {
-        setup::ensure(&[&setup::VALGRIND])?;
-    }
-    let other_redis = args.iter().any(|arg| arg.starts_with("--redis-server"));
-    let shares = |name: &String| !["decide", "globe", "simulate"].contains(&name.as_str());
-    if args.first().is_some_and(shares) && !other_redis {
-        setup::ensure(&[&setup::REDIS])?;
-    }
-    let stores =
-        |name: &String| !["decide", "region", "bounded", "simulate"].contains(&name.as_str());
-    if args.first().is_some_and(stores) {
-        setup::ensure(&[&setup::MARIADB])?;
-    }
+    setup::ensure(&needs(args))?;
     let mut command = repo.cargo_apart("bench");
     command.args(["run", "--release", "--manifest-path", "bench/Cargo.toml", "--"]).args(args);
     let is_about_help = args.iter().any(|arg| arg == "--help" || arg == "-h");
     if args.first().is_some_and(|name| programs::are_needed(name)) && !is_about_help {
         command.args(programs::built(repo, programs::Build::Shipped)?);
-        if args.first().is_some_and(|name| name == "server") {
+        if args.first().is_some_and(|name| name == "server") && !counts(args) {
             command.args(programs::peers(repo));
         }
     }
@@ -57,6 +45,28 @@ pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
         Ok(status) => Err(Failure::check(format!("the benchmark failed ({status})"))),
         Err(error) => Err(Failure::machine(format!("cargo: {error}"))),
     }
+}
+
+/// Whether instructions are counted: of ours alone, and without a store.
+fn counts(args: &[String]) -> bool {
+    args.iter().any(|arg| arg == "--callgrind")
+}
+
+/// The programs that a benchmark starts.
+fn needs(args: &[String]) -> Vec<&'static setup::Need> {
+    if counts(args) {
+        return vec![&setup::VALGRIND];
+    }
+    let mut needs = Vec::new();
+    let is_one_of = |names: &[&str]| args.first().is_some_and(|name| names.contains(&&**name));
+    let other_redis = args.iter().any(|arg| arg.starts_with("--redis-server"));
+    if !is_one_of(&["decide", "globe", "simulate"]) && !other_redis {
+        needs.push(&setup::REDIS);
+    }
+    if !is_one_of(&["decide", "region", "bounded", "simulate"]) {
+        needs.push(&setup::MARIADB);
+    }
+    needs
 }
 
 /// Builds the benchmarks without the peers, runs each case for a moment, and reads the lines.
@@ -94,4 +104,23 @@ fn smoke_one(repo: &Repo, name: &str) -> Result<()> {
     }
     println!("{name}: {good} JSON lines, all in the shared shape");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counting_needs_no_store() {
+        let needed = |line: &str| {
+            let args: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            format!("{:?}", needs(&args))
+        };
+        let of = |needs: &[&setup::Need]| format!("{needs:?}");
+        assert_eq!(needed("server --callgrind"), of(&[&setup::VALGRIND]));
+        assert_eq!(needed("decide --callgrind"), of(&[&setup::VALGRIND]));
+        assert_eq!(needed("server --smoke"), of(&[&setup::REDIS, &setup::MARIADB]));
+        assert_eq!(needed("region --redis-server /a"), of(&[]));
+        assert_eq!(needed("decide"), of(&[]));
+    }
 }

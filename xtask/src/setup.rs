@@ -36,7 +36,7 @@ pub(crate) const VALGRIND: Need = Need {
     proof: &[],
     package: "valgrind",
     service: None,
-    why: "`bench decide --callgrind` counts with it",
+    why: "`bench --callgrind` counts with it",
 };
 /// Another limiter's server is built with it.
 pub(crate) const PROTOC: Need = Need {

@@ -95,7 +95,7 @@ pub(crate) const STEPS: [Step; 15] = [
     },
     Step {
         name: "bench-smoke",
-        about: "the benchmarks build and speak valid JSON",
+        about: "the benchmarks build, speak valid JSON, and hold to their own tests",
         needs: &[],
         run: bench_smoke,
     },
@@ -236,5 +236,7 @@ fn fuzz(repo: &Repo) -> Result<Tally> {
 /// Without the peers, whose crates take minutes to build.
 fn bench_smoke(repo: &Repo) -> Result<Tally> {
     bench::smoke(repo)?;
-    Ok(Tally::of_check(true))
+    let manifest = ["--manifest-path", "bench/Cargo.toml"];
+    let args = [&["--release", "--no-default-features"], &manifest[..]].concat();
+    tests(repo.cargo_apart("bench"), &args)
 }
