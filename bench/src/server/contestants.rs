@@ -19,6 +19,8 @@ use crate::Failure;
 
 /// The key that callers of ours send.
 pub(crate) const KEY: &str = "tidegate_0123456789012345678901234567890123456789012";
+/// What somebody who is denied may do. One who is measured denies nobody at a limit of 1.
+pub(crate) const DENIED_LIMIT: u64 = 2;
 /// Of so many subjects one has an override of its own, and there are as many patterns.
 const OVERRIDES_EVERY: usize = 100;
 
@@ -215,7 +217,7 @@ impl Running {
         protocol: Protocol,
         number: usize,
     ) -> Result<Written, Failure> {
-        let limit = if kind == Kind::Denied { 1 } else { LIMIT };
+        let limit = if kind == Kind::Denied { DENIED_LIMIT } else { LIMIT };
         let who = if kind == Kind::Denied { "denied".to_owned() } else { subject(number) };
         match self.who {
             Who::Redis => {
@@ -295,8 +297,8 @@ pub(crate) fn subject(number: usize) -> String {
 }
 
 /// A pattern of an override. All begin as subjects do, and of four, one is for ten subjects, one is
-/// within that one and for one subject, and two are for nobody: one parts from a subject at its end,
-/// and one in its middle.
+/// within that one and for one subject, and two are for nobody: one parts from a subject at its
+/// end, and one in its middle.
 pub(crate) fn pattern(number: usize) -> String {
     let base = number / 4 * 4 * OVERRIDES_EVERY;
     match number % 4 {

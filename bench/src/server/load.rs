@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::task::JoinSet;
 
+use super::contestants::DENIED_LIMIT;
 use super::pace;
 use super::packed::Packed;
 use super::wire::{Asked, Protocol, Reply, Speaker, Written};
@@ -22,7 +23,7 @@ pub(super) const REPLY_WITHIN: Duration = Duration::from_secs(20);
 /// What is read at a time: a reply, and more.
 const READ_BYTES: usize = 16 << 10;
 /// Where all are to be denied, so many are not: the first of all, and the first of a new window.
-const FIRST_MAX: u64 = 2;
+const FIRST_MAX: u64 = 2 * DENIED_LIMIT;
 
 /// Whom the load is for, and what it consists of.
 #[derive(Clone, Debug)]

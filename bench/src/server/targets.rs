@@ -91,7 +91,9 @@ impl Measured {
         add(hundredth, "p99 us at half");
         add(thousandth, "p99.9 us at half");
         add(self.resident_mib, "RSS MiB");
-        add(self.started_ms, "start ms");
+        if self.started_ms > 0.0 {
+            add(self.started_ms, "start ms");
+        }
     }
 }
 
@@ -119,15 +121,16 @@ fn told(
     (said, is_enough(reached))
 }
 
-/// A rate beside another's, which is to be so many times as high. One that is load-bound is at least
-/// what was measured: of ours that is enough, of the other it is not.
+/// A rate beside another's, which is to be so many times as high. One that is load-bound is at
+/// least what was measured: of ours that is enough, of the other it is not.
 fn rates(
     (ours, other): (&Measured, &Measured),
     checks: f64,
     is_enough: impl FnOnce(f64) -> bool,
 ) -> (String, bool) {
-    let bound: Vec<&str> =
+    let mut bound: Vec<&str> =
         [ours, other].iter().filter(|it| it.is_load_bound()).map(|it| it.who.name()).collect();
+    bound.dedup();
     let reached = compared(ours.rate() * checks, other.rate());
     told(reached, |gain| is_enough(gain) && !other.is_load_bound(), &bound)
 }

@@ -93,9 +93,10 @@ async fn a_pause_of_the_load_is_seen_in_its_latencies() {
     let running = Running::at(Who::Trivial, (address, address));
     let offer = running.offer(Kind::Limit, Protocol::Http1, 100).unwrap();
     tokio::spawn(async {
+        let mut again = tokio::time::interval(Duration::from_millis(300));
         for _ in 0..3 {
-            time::sleep(Duration::from_millis(200)).await;
-            block();
+            again.tick().await;
+            block(Duration::from_millis(100));
         }
     });
     // A fifth of all is due in three pauses, and half of these wait for more than half of one.
@@ -107,9 +108,11 @@ async fn a_pause_of_the_load_is_seen_in_its_latencies() {
 }
 
 /// Nothing is sent for so long, as when the server's threads have the cores.
-#[expect(clippy::disallowed_methods, reason = "a thread that has no core does nothing")]
-fn block() {
-    std::thread::sleep(Duration::from_millis(100));
+fn block(lasting: Duration) {
+    let end = time::now() + lasting;
+    while time::now() < end {
+        std::hint::spin_loop();
+    }
 }
 
 /// Somebody of whom so much was measured.
