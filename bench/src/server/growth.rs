@@ -32,6 +32,8 @@ const OPEN: [usize; 5] = [1, 10, 100, 1_000, 10_000];
 const WORKERS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// Subjects that are asked about while something is measured: drawn from all there are.
 const ASKED: usize = 100_000;
+/// Subjects of windows that end each second: so few that each was asked about in the window before.
+const ROLLED: usize = 5_000;
 /// Subjects that one request makes known: as many as fit.
 const BATCH_MAX: usize = 100;
 /// Requests that are written at a time to make subjects known: tens of megabytes.
@@ -40,6 +42,10 @@ const CHUNK: usize = 5_000;
 /// then at half of it.
 const MEASURED_S: f64 = 4.0;
 const ROUNDS: u32 = 2;
+/// How much more a request may cost with most subjects, or over most connections, than with the
+/// fewest (over the hundred of a usual load). More of them are less often in the caches; nothing
+/// looks at all of them.
+const MORE: f64 = 1.5;
 /// The longest pause that one request in a thousand may see.
 const PAUSE_US: f64 = 5_000.0;
 
@@ -72,7 +78,7 @@ pub(crate) enum Case {
     Overrides,
     /// Windows of a second, which all end at once.
     Rollover,
-    /// A memory that holds a tenth of all subjects.
+    /// A memory that holds 6 % of all subjects.
     Eviction,
     /// Alone, with replays, and with publishing and importing as well.
     Shared,
@@ -129,8 +135,17 @@ fn add(case: Case, sizes: &[Size], figures: &mut Figures) {
         Case::Rollover | Case::Eviction | Case::Shared => add_pauses(&name, sizes, figures),
         Case::Namespaces => overrides::add_namespaces(&name, sizes, figures),
         Case::Overrides => overrides::add_kinds(&name, sizes, figures),
-        Case::Subjects | Case::Connections | Case::Cores => {}
+        Case::Subjects => add_grown(&name, (sizes.first(), sizes.last()), figures),
+        Case::Connections => add_grown(&name, (sizes.get(2), sizes.last()), figures),
+        Case::Cores => {}
     }
+}
+
+fn add_grown(name: &str, ends: (Option<&Size>, Option<&Size>), figures: &mut Figures) {
+    let (Some(few), Some(many)) = ends else { return };
+    let grown = ratio(many.cpu_us, few.cpu_us);
+    let target = format!("CPU with {}, of {} <= {MORE}x", many.name, few.name);
+    figures.target(name, target, format!("{grown:.2}x"), grown > 0.0 && grown <= MORE);
 }
 
 fn add_pauses(name: &str, sizes: &[Size], figures: &mut Figures) {
@@ -209,8 +224,10 @@ async fn measure(
 
 /// Full load: requests in a second, and processor time of each.
 async fn load(process: &Process, offer: &Offer, lasting: Duration) -> Result<(f64, f64), Failure> {
+    // What it costs to accept ten thousand connections is no request's.
+    let connected = offer.connect().await?;
     let before = super::process::cpu_us(process.pid());
-    let taken = offer.run(Loop::Closed(lasting)).await?.all_good("growth")?;
+    let taken = connected.run(Loop::Closed(lasting)).await?.all_good("growth")?;
     let spent = super::process::cpu_us(process.pid()) - before;
     Ok((taken.per_second(), ratio(spent, taken.answered as f64)))
 }
@@ -302,7 +319,7 @@ pub(super) fn migrate(scene: &Scene, url: &str) -> Result<(), Failure> {
 async fn rollover(scene: &Scene) -> Result<Vec<Size>, Failure> {
     let (process, running) = start(scene, &[]).await?;
     let short = "\"duration\":1000";
-    let script = (0..if scene.smoke { 100 } else { ASKED }).map(|number| {
+    let script = (0..if scene.smoke { 100 } else { ROLLED }).map(|number| {
         let body = item(&subject(number), LIMIT);
         let body = body.replace(&format!("\"duration\":{WINDOW_MS}"), short);
         Post { path: "/v2/ratelimit.limit", key: KEY, body: &body }.write(Protocol::Http1)
@@ -316,5 +333,5 @@ async fn rollover(scene: &Scene) -> Result<Vec<Size>, Failure> {
 async fn eviction(scene: &Scene) -> Result<Vec<Size>, Failure> {
     let (process, running) = start(scene, &["--memory", "2MiB"]).await?;
     let offer = running.offer(Kind::Limit, Protocol::Http1, ASKED)?;
-    Ok(vec![measure(scene, &process, &offer, "memory for a tenth".to_owned()).await?])
+    Ok(vec![measure(scene, &process, &offer, "memory for 6 %".to_owned()).await?])
 }

@@ -160,11 +160,30 @@ impl Line {
 impl Offer {
     /// Makes the connections and runs the load on them.
     pub(crate) async fn run(&self, how: Loop) -> Result<Taken, Failure> {
-        let script = Arc::new(Packed::new(&self.script)?);
+        self.connect().await?.run(how).await
+    }
+
+    /// Makes the connections.
+    pub(crate) async fn connect(&self) -> Result<Connected<'_>, Failure> {
         let mut lines = Vec::with_capacity(self.connections);
         for _ in 0..self.connections {
             lines.push(tokio::time::timeout(self.patience, Line::open(self)).await??);
         }
+        Ok(Connected { offer: self, lines })
+    }
+}
+
+/// A load that is connected and asks nothing yet.
+pub(crate) struct Connected<'a> {
+    offer: &'a Offer,
+    lines: Vec<Line>,
+}
+
+impl Connected<'_> {
+    /// Runs the load.
+    pub(crate) async fn run(self, how: Loop) -> Result<Taken, Failure> {
+        let Self { offer, lines } = self;
+        let script = Arc::new(Packed::new(&offer.script)?);
         let start = time::now();
         let mut tasks = JoinSet::new();
         let mut told = Vec::new();
@@ -186,12 +205,14 @@ impl Offer {
                 Ok(Taken::default())
             });
         }
-        let mut taken = self.joined(tasks, &script).await?;
+        let mut taken = offer.joined(tasks, &script).await?;
         taken.seconds = start.elapsed().as_secs_f64();
         taken.latencies_us.sort_unstable();
         Ok(taken)
     }
+}
 
+impl Offer {
     /// What all connections came to. One look for all of them, now and then, costs nothing; a
     /// deadline for each request would.
     async fn joined(

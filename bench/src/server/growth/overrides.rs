@@ -43,12 +43,13 @@ const KINDS: [(&str, usize, fn(usize) -> String); 6] = [
 ];
 
 /// Of nobody who is asked about, like the others: a request that meets one says so, which costs.
+/// They begin as those who are, and part from them at the end.
 fn exact(at: usize) -> String {
-    format!("nobody_{at:08}")
+    format!("{}x", subject(at))
 }
 
 fn prefix(at: usize) -> String {
-    format!("other_{at:08}*")
+    format!("{}x*", subject(at))
 }
 
 fn scanned(at: usize) -> String {
@@ -125,7 +126,7 @@ pub(super) fn add_kinds(name: &str, sizes: &[Size], figures: &mut Figures) {
 fn add_grown(name: &str, (few, many): (&Size, &Size), figures: &mut Figures) {
     let grown = ratio(many.cpu_us, few.cpu_us);
     let target = format!("CPU with {}, of {} <= {MORE}x", many.name, few.name);
-    figures.target(name, target, format!("{grown:.2}x"), grown <= MORE);
+    figures.target(name, target, format!("{grown:.2}x"), grown > 0.0 && grown <= MORE);
 }
 
 /// Requests about subjects, each in the namespace with the number that its own stands for.
