@@ -172,6 +172,9 @@ pub struct Globe {
     /// With more than this it is time to forget those that were evicted.
     served_max: usize,
     values: Values,
+    /// The region has another number: the served subjects from here on are not told yet what is
+    /// another region's by it.
+    untold: Option<Digest>,
     posts: Posts,
     leader: Leader,
     feed: Feed,
@@ -228,6 +231,7 @@ impl Globe {
             served: BTreeMap::new(),
             served_max: SERVED_MIN,
             values: Values::new(tuning.values_max),
+            untold: None,
             posts: Posts::default(),
             leader: Leader::new(&tuning, shards),
             feed: Feed::new(&tuning),
@@ -249,6 +253,7 @@ impl Globe {
         let at = At { table, now };
         self.watch_clock(at);
         self.expiring = self.values.expire(now.unix_ms(), EXPIRED_AT_ONCE);
+        self.tell_untold(at);
         self.take_in(at);
         self.repost(at);
         self.call_board(at);
@@ -266,7 +271,7 @@ impl Globe {
     /// [type](Self) has an example.
     #[must_use]
     pub fn next_tick_ms(&self) -> u64 {
-        if self.expiring {
+        if self.expiring || self.untold.is_some() {
             return 0;
         }
         let registers_ms = self.name.next_ms();

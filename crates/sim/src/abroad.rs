@@ -105,11 +105,6 @@ impl Abroad {
         self.told.get(&name).and_then(|cell| cell.get(&number)).copied().unwrap_or(0)
     }
 
-    /// The region got a number.
-    pub(crate) const fn name(&mut self, number: RegionNumber) {
-        (self.own, self.former) = (Some(number), Some(number));
-    }
-
     /// What is of no use any more is forgotten.
     pub(crate) fn expire(&mut self, over: impl Fn(Name) -> bool) {
         self.told.retain(|name, _| !over(*name));
@@ -191,6 +186,24 @@ impl World {
         if live && long {
             ghost.adopted = true;
             abroad.tell(subject, ghost);
+        }
+    }
+
+    /// The region of a process got a number. If it had another, what came under that is another
+    /// region's from now on: all that it serves hears so.
+    fn named(&mut self, process: &mut Process, number: RegionNumber) {
+        let unix_ms = self.reading(process).unix_ms;
+        let Some(abroad) = &mut process.abroad else { return };
+        abroad.own = Some(number);
+        let before = abroad.former.replace(number);
+        if before.is_none_or(|before| before == number) {
+            return;
+        }
+        for (subject, ghost) in &mut process.ghosts {
+            let live = self.expires_ms((*subject, ghost.sequence)) > unix_ms;
+            if ghost.adopted && ghost.is_long() && live {
+                abroad.tell(*subject, ghost);
+            }
         }
     }
 

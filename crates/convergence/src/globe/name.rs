@@ -3,6 +3,8 @@
 //! Its name is bound to a random identity that all its processes share through their board. A
 //! region that finds its name bound to another identity says nothing and hears nothing.
 
+use tidegate_limiter::Digest;
+
 use crate::global::{GlobalCall, GlobalError, RENEW_MS, RegionNumber};
 
 use super::{At, Call, Globe};
@@ -88,7 +90,12 @@ impl Globe {
         match answered {
             Ok(regions) => {
                 if !std::mem::replace(&mut self.name.named, true) {
-                    self.values.set_own(RegionNumber::of(self.name.identity));
+                    if self.values.set_own(RegionNumber::of(self.name.identity)) {
+                        // What it published under the other number is another region's now, and no
+                        // row says so: those that hold it were read.
+                        self.untold = Some(Digest::from_bytes([0; 16]));
+                        self.tell_untold(at);
+                    }
                     self.feed.import_from(at.ms());
                     if self.draining {
                         // What was told to nobody, because nobody would have heard it, is told now.

@@ -28,6 +28,8 @@ const GATHER_MS: u64 = 50;
 pub(super) const SERVED_MIN: usize = 1_024;
 /// Posts looked at again in one step.
 const REPOSTS_AT_ONCE: usize = 1_024;
+/// Subjects told in one step what is known of them: about a millisecond.
+const TOLD_AT_ONCE: usize = 1_024;
 /// A leader does not look sooner than this for what is due.
 const LOOK_MS: u64 = 10;
 /// What was published quickly is visible elsewhere after about this time.
@@ -180,6 +182,19 @@ impl Globe {
                 }
             }
         }
+    }
+
+    /// Tells the table what is known of some of the subjects that are not told yet.
+    pub(super) fn tell_untold(&mut self, at: At<'_>) {
+        let Some(from) = self.untold else { return };
+        let mut all = self.served.range(from..);
+        for (_, subject) in all.by_ref().take(TOLD_AT_ONCE) {
+            let cells = at.table.cells(*subject);
+            if let Some(cells) = cells.filter(|cells| self.concerns(cells, at.now)) {
+                self.tell(&cells);
+            }
+        }
+        self.untold = all.next().map(|(digest, _)| *digest);
     }
 
     /// Posts a subject if that is worth it. `rate`: how much the region used of it in which time.

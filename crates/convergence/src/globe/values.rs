@@ -69,14 +69,16 @@ impl Values {
         Self { own: None, groups: BTreeMap::new(), cells: 0, own_cells: 0, cells_max }
     }
 
-    /// Says which region is the own. Values are reckoned apart by it from then on.
-    pub(super) fn set_own(&mut self, own: RegionNumber) {
-        if self.own != Some(own) {
-            self.own = Some(own);
+    /// Says which region is the own, and returns whether it was another. Values are reckoned apart
+    /// by it from then on.
+    pub(super) fn set_own(&mut self, own: RegionNumber) -> bool {
+        let before = self.own.replace(own);
+        if before != Some(own) {
             let holds = |held: &Held| held.count(own).is_some();
             let all = self.groups.values().flat_map(BTreeMap::values);
             self.own_cells = all.filter(|held| holds(held)).count();
         }
+        before.is_some_and(|before| before != own)
     }
 
     /// How many cells there are.

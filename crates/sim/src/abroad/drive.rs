@@ -310,7 +310,7 @@ impl World {
             (
                 Errand::Global(GlobalCall::Register { identity, .. }),
                 Ok(GlobalReply::Registered { .. }),
-            ) => abroad.name(RegionNumber::of(*identity)),
+            ) => self.named(process, RegionNumber::of(*identity)),
             (_, Err(GlobalError::NameTaken { .. })) => abroad.own = None,
             (Errand::Global(GlobalCall::Publish(batch)), Err(GlobalError::Refused(_)))
                 if abroad.draining =>

@@ -226,3 +226,32 @@ fn limits_that_alternate_hide_nothing() {
     world.run_ms(30_000);
     assert_eq!(world.check(1, &request_of("user", (10, 0), HOUR_MS)).remaining(), 0);
 }
+
+/// What a region published under a number that it lost is another region's to it, and no row says
+/// so: those that hold it were read before.
+#[test]
+fn what_was_published_under_a_lost_number_counts() {
+    let mut world = World::new(&[2]);
+    let leader = world.leader(0);
+    let follower = 1 - leader;
+    assert!(world.check(leader, &long(300)).admitted());
+    assert!(world.check(follower, &long(300)).admitted());
+    world.run_ms(8_000);
+    assert_eq!(world.written(), [(1, 600)]);
+    world.processes[leader].dead = true;
+    world.processes[follower].dead = true;
+    world.stores[0] = MemoryRegion::new(1);
+    world.run_ms(25_000);
+    let fresh = world.add(0, "region-0", GlobeTuning::default());
+    world.run_ms(40_000);
+    world.processes[follower].dead = false;
+    world.run_ms(60_000);
+    let number = |at: usize| world.processes[at].globe.name.number();
+    assert!(number(fresh).is_some() && number(fresh) == number(follower));
+    let foreign = |at: usize| {
+        let subject = long(0);
+        let sequence = world.now.unix_ms() / HOUR_MS;
+        world.processes[at].table.cell(subject.subject(), sequence).unwrap().foreign()
+    };
+    assert_eq!(foreign(follower), 600);
+}
