@@ -1,7 +1,8 @@
 //! How a leader keeps the feed short, and whole.
 //!
 //! What is live is published once more now and then, so that the rows that held it can be deleted.
-//! After a loss everything is published again.
+//! Who has read the feed to its end skips such a row: it knows what is in it. After a loss
+//! everything is published again, and what is repeated next may be news to all.
 
 use crate::board::Post;
 use crate::global::{GlobalCall, RegionNumber};
@@ -32,6 +33,9 @@ pub(super) struct Repeats {
     remind: Option<(OwnWalk, u64)>,
     /// ...for the second time: then it leaves the rest to others.
     reminded: bool,
+    /// The feed has lost rows, and nothing was published again since: of what is known here the
+    /// others may know less.
+    news: bool,
     /// Something that the own region published could not be read or kept, so it cannot be repeated.
     incomplete: bool,
 }
@@ -57,6 +61,7 @@ impl Repeats {
             next_resend_ms: 0,
             remind: None,
             reminded: false,
+            news: false,
             incomplete: false,
         }
     }
@@ -80,6 +85,9 @@ impl Repeats {
     pub(super) fn resend(&mut self, remind_ms: u64) {
         (self.resend, self.reminded) = (Some(OwnWalk::default()), false);
         self.remind = Some((OwnWalk::default(), remind_ms));
+        // What was repeated so far may be lost, too.
+        self.stop();
+        self.news = true;
     }
 }
 
@@ -97,7 +105,7 @@ impl Globe {
         self.leader.repeats.resend = more.then_some(walk);
         if !more {
             let next_ms = at.ms().saturating_add(self.tuning.repeat_ms);
-            self.leader.repeats.next_resend_ms = next_ms;
+            (self.leader.repeats.next_resend_ms, self.leader.repeats.news) = (next_ms, false);
         }
     }
 
@@ -151,12 +159,14 @@ impl Globe {
             (counters, walk) = (own, more.then_some(here));
         }
         repetition.walk = walk;
-        if let Some(batch) = self.batch(at, region, (&counters, true)) {
+        let repeats = !self.leader.repeats.news;
+        if let Some(batch) = self.batch(at, region, (&counters, repeats)) {
             self.calls_repetition();
             let counters = counters.len();
             self.send(Call::Repeat { counters }, GlobalCall::Publish(batch));
         } else if walk.is_none() {
             self.calls_repetition();
+            self.leader.repeats.news = false;
             let written_before_ms = at.now.unix_ms().saturating_sub(self.tuning.grace_ms);
             let rows_max = TRIMMED_AT_ONCE;
             let trim = GlobalCall::Trim { region, up_to, written_before_ms, rows_max };

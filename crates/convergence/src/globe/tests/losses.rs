@@ -4,6 +4,7 @@ use super::feed::row;
 use super::*;
 use crate::global::Batch;
 use crate::pack::{Counter, pack};
+use crate::store::Shard;
 
 /// A failover that loses what was acknowledged, however long it takes.
 #[test]
@@ -258,4 +259,41 @@ fn a_page_that_is_too_large_becomes_smaller() {
     }
     world.run_ms(100_000);
     assert_eq!(world.counts(0).imported, 300);
+}
+
+/// A failover and the store of a region lose the same total, and who leads then has not read it.
+/// Who has leads later: what it repeats is news to all, not only to those who start.
+#[test]
+fn what_is_repeated_after_a_loss_is_news() {
+    let tuning = GlobeTuning { repeat_counters_min: 1, repeat_times: 0, ..GlobeTuning::default() };
+    let mut world = World::tuned(&[2, 1], tuning);
+    assert!(world.check(2, &request_of("other", (1_000, 100), HOUR_MS)).admitted());
+    world.run_ms(8_000);
+    let before = world.globe.clone();
+    let (leader, other) = (world.leader(0), 1 - world.leader(0));
+    world.processes[2].cut_off = true;
+    assert!(world.check(leader, &long(600)).admitted());
+    world.run_ms(8_000);
+    world.processes[leader].dead = true;
+    world.globe = before;
+    let late = world.add(0, "region-0", tuning);
+    // The other one sleeps until the new one leads.
+    world.processes[other].dead = true;
+    world.run_ms(5_000);
+    assert_eq!(world.leader(0), late);
+    world.stores[0].flush(Shard(0));
+    world.run_ms(2_000);
+    world.processes[other].dead = false;
+    world.processes[2].cut_off = false;
+    world.run_ms(90_000);
+    assert_eq!((world.leader(0), world.written()), (late, vec![(2, 100)]), "lost");
+    world.processes[late].dead = true;
+    world.run_ms(10_000);
+    assert_eq!(world.leader(0), other);
+    assert!(world.check(other, &request_of("more", (1_000, 100), HOUR_MS)).admitted());
+    world.run_ms(200_000);
+    assert!(world.counts(other).repeated > 0);
+    let fresh = world.add(1, "region-1", tuning);
+    world.run_ms(3_000);
+    assert_eq!([2, fresh].map(|at| world.check(at, &long(0)).remaining()), [400, 400]);
 }
