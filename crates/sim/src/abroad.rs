@@ -5,6 +5,7 @@ mod agree;
 mod database;
 mod drive;
 mod oracles;
+mod stale;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,6 +69,9 @@ pub(crate) struct Abroad {
     far: BTreeSet<(Name, RegionNumber)>,
     /// When everything had been asked for, by the monotonic clock.
     pub(crate) heard_ms: u64,
+    /// Cells of which something should have been published when it was last looked at, and since
+    /// when, in microseconds.
+    hidden: BTreeMap<Name, u64>,
 }
 
 impl Abroad {
@@ -91,6 +95,7 @@ impl Abroad {
             told: BTreeMap::new(),
             far: BTreeSet::new(),
             heard_ms: 0,
+            hidden: BTreeMap::new(),
         })
     }
 
@@ -111,7 +116,7 @@ impl Abroad {
     }
 
     /// Takes a total in; says whether it is news.
-    fn raise(&mut self, name: Name, number: RegionNumber, count: u64) -> bool {
+    pub(crate) fn raise(&mut self, name: Name, number: RegionNumber, count: u64) -> bool {
         let held = self.told.entry(name).or_default().entry(number).or_insert(0);
         let news = *held < count;
         *held = (*held).max(count);

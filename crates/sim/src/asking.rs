@@ -314,6 +314,7 @@ impl World {
         if !bounded || how != Granted::Yes {
             truth.loosen(now_named, cost);
         }
+        self.touch_cell(process.home, now_named);
     }
 }
 

@@ -289,7 +289,7 @@ impl World {
         }
     }
 
-    fn explain_home(&mut self, home: usize) {
+    pub(crate) fn explain_home(&mut self, home: usize) {
         let truth = &self.homes.at(home).truth;
         let cells: Vec<(Name, CellTruth)> =
             truth.cells.iter().map(|(name, cell)| (*name, cell.clone())).collect();
@@ -347,15 +347,16 @@ impl World {
     }
 
     /// INV-16: where every call is answered, what the bounded rule admitted is at most the limit
-    /// and what processes may admit unasked: an eighth of the room each, divided by how many they
-    /// know of. The first that comes knows of one, the next of two.
+    /// and what processes may admit unasked: an eighth of the room, divided by how many they are.
+    /// When they have just come, the first knows of one, the next of two.
     fn check_bounded(&mut self, home: usize, name: Name, cell: &CellTruth) {
         let bounded = cell.total().saturating_sub(cell.loose);
         if !self.is_calm() || bounded == 0 || cell.limit == 0 || cell.limit == u64::MAX {
             return;
         }
         let nodes = (0..self.nodes.len()).filter(|node| self.home_of(*node) == home).count() as u64;
-        let credit: u64 = (1..=nodes).map(|nth| cell.limit / (8 * nth)).sum();
+        let known = if cell.early { nodes } else { nodes.min(1) };
+        let credit: u64 = (1..=known).map(|nth| cell.limit / (8 * nth)).sum();
         if bounded > cell.limit + credit {
             let (total, limit) = (cell.total(), cell.limit);
             self.broken("credit", || {

@@ -196,6 +196,7 @@ impl World {
             self.judge(process, caller, concluded);
         }
         for (ask, answer) in caller.asks.iter().zip(&concluded.answers) {
+            self.check_excused(process, caller, (*ask, answer), concluded);
             self.settle(process, *ask, answer, concluded);
         }
         self.note_answer(caller, concluded.admitted);
@@ -248,6 +249,7 @@ impl World {
             } else {
                 self.homes.at_mut(home).truth.carry(name, owner, total);
             }
+            self.touch_cell(home, name);
             if !ask.bounded || answer.degraded() {
                 self.homes.at_mut(home).truth.loosen(name, ask.cost);
             }

@@ -230,6 +230,7 @@ impl World {
             refused = Some(self.network.index(call.call.records.len()));
         }
         self.report.calls += 1;
+        self.meet((home, number), call.call.shard);
         let now_ms = self.now_ms();
         let asked = call.call.ask.iter().flat_map(|ask| &ask.cells).map(|cell| &cell.record);
         for (at, record) in call.call.records.iter().chain(asked).enumerate() {
@@ -295,6 +296,9 @@ impl World {
             world.report.events += 1;
             world.note(&[6, number.into()], || format!("process {number} hears of {id:?}"));
             world.forget_reads(process, &call);
+            let now_ms = world.reading(process).monotonic_ms;
+            let judged = (&world.tuning.breaker, now_ms);
+            process.doubts.end(&call, answer.said.as_ref().ok(), judged);
             world.land_ask(process, &call, answer.honest.as_ref());
             if let Some(honest) = &answer.honest {
                 world.hear(process, &call, honest);
@@ -327,6 +331,8 @@ impl World {
             world.report.events += 1;
             world.note(&[7, number.into()], || format!("process {number} gives {id:?} up"));
             world.forget_reads(process, &call);
+            let now_ms = world.reading(process).monotonic_ms;
+            process.doubts.end(&call, None, (&world.tuning.breaker, now_ms));
             world.land_ask(process, &call, None);
             let now = world.reading(process).into();
             process.region.replied(&process.table, id, Err(StoreError::Timeout), now);

@@ -211,7 +211,7 @@ impl World {
             Trouble::Pause { node, for_us } => {
                 self.struck_node(Fault::Pause, node);
                 if let Some(node) = self.nodes.get_mut(node) {
-                    node.paused_until_us = node.paused_until_us.max(now_us + for_us);
+                    node.stand_still(now_us + for_us);
                 }
             }
             Trouble::Step { node, by_ms } => {
@@ -292,7 +292,7 @@ impl World {
         let now_us = self.now_us;
         match (paused_us, self.nodes.get_mut(leader)) {
             (Some(for_us), Some(node)) => {
-                node.paused_until_us = node.paused_until_us.max(now_us + for_us);
+                node.stand_still(now_us + for_us);
             }
             _ => self.crash(leader),
         }
@@ -303,6 +303,7 @@ impl World {
         let process = self.nodes.get_mut(node).and_then(|node| node.process.take());
         let Some(mut process) = process else { return };
         self.verify_all(&mut process);
+        self.check_prompt(&mut process);
         self.struck(Fault::Crash, under_way(&process));
         self.bury(&process, End::Crashed);
         self.restart_later(node);
@@ -315,6 +316,7 @@ impl World {
             slot.and_then(|node| node.process.take_if(|process| process.number == number));
         let Some(mut process) = process else { return };
         self.verify_all(&mut process);
+        self.check_prompt(&mut process);
         self.bury(&process, End::Crashed);
         self.restart_later(node);
     }

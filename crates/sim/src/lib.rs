@@ -29,6 +29,7 @@ mod corpus;
 mod coverage;
 mod cut;
 mod decide;
+mod doubt;
 mod drive;
 mod fault;
 mod faults;

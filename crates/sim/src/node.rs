@@ -10,6 +10,7 @@ use tidegate_limiter::{Claimed, Now, Options as TableOptions, Seed, Table, Ticke
 use crate::abroad::Abroad;
 use crate::asking::Claims;
 use crate::chance::mix;
+use crate::doubt::Doubts;
 use crate::ghost::{Ghost, Reading};
 use crate::options::Options;
 
@@ -27,6 +28,8 @@ pub(crate) struct Node {
     pub(crate) offset_ms: i64,
     pub(crate) cut_until_us: u64,
     pub(crate) paused_until_us: u64,
+    /// Until when it last stood still.
+    pub(crate) stood_until_us: u64,
     /// Until when it is cut off from the global store.
     pub(crate) severed_until_us: u64,
     /// Its wall clock has jumped.
@@ -39,6 +42,12 @@ impl Node {
     /// A node of a region.
     pub(crate) fn of(home: usize) -> Self {
         Self { home, ..Self::default() }
+    }
+
+    /// It stands still until then.
+    pub(crate) fn stand_still(&mut self, until_us: u64) {
+        self.paused_until_us = self.paused_until_us.max(until_us);
+        self.stood_until_us = self.stood_until_us.max(until_us);
     }
 }
 
@@ -178,6 +187,8 @@ pub(crate) struct Process {
     /// How many processes each shard said that there are.
     pub(crate) present: BTreeMap<Shard, u32>,
     pub(crate) calls: BTreeMap<CallId, Call>,
+    /// What became of its calls.
+    pub(crate) doubts: Doubts,
     /// Subjects that are being read, each with its era.
     pub(crate) reads: BTreeSet<(usize, u64)>,
     pub(crate) ghosts: BTreeMap<usize, Ghost>,
@@ -223,6 +234,7 @@ impl Process {
             asked: BTreeSet::new(),
             present: BTreeMap::new(),
             calls: BTreeMap::new(),
+            doubts: Doubts::default(),
             reads: BTreeSet::new(),
             ghosts: BTreeMap::new(),
             timer_us: None,

@@ -1,7 +1,10 @@
 //! What must hold after every event.
 
-use tidegate_convergence::{Record, ShardReply};
+use std::collections::BTreeMap;
 
+use tidegate_convergence::{Record, Shard, ShardReply};
+
+use crate::doubt::LATE_MS;
 use crate::fault::Fault;
 use crate::ghost::Side;
 use crate::node::{Ask, Call, Process, number_of};
@@ -225,6 +228,7 @@ impl World {
     pub(crate) fn check_bounds(&mut self, process: &mut Process) {
         self.verify_all(process);
         self.check_prompt(process);
+        self.check_stale(process);
         let (bytes, budget) = (process.table.accounted_bytes(), self.options.table_bytes);
         if bytes > budget {
             self.broken("memory", || format!("{bytes} bytes of {budget}"));
@@ -260,19 +264,27 @@ impl World {
         tidegate_limiter::Options::default().with_budget_bytes(bytes).subjects_max()
     }
 
-    /// Where nothing is broken, what is admitted is recorded within the time a replay may
-    /// wait, one that failed included; so that what the others do not know is at most what was
-    /// admitted in that time and a round trip.
+    /// INV-26: what is admitted is recorded within the time a replay may wait; so that what the
+    /// others do not know, and what is lost with a process, is at most what was admitted in that
+    /// time and a round trip. Where calls fail or are late, the time begins when they do not any
+    /// more, and a breaker may have opened.
     pub(crate) fn check_prompt(&mut self, process: &mut Process) {
-        if !self.is_calm() {
-            return;
-        }
         let (now_us, number) = (self.now_us, process.number);
-        let most_us = (self.tuning.replay_max_ms + self.tuning.replay_min_ms) * 1_000 + 100_000;
+        let tuning = &self.tuning;
+        let queued_ms = self.queued_ms(process);
+        let most_ms = tuning.replay_max_ms + tuning.replay_min_ms + LATE_MS + queued_ms;
+        let opened_ms = if self.is_calm() { 0 } else { tuning.breaker.open_ms };
+        let most_us = (most_ms + opened_ms) * 1_000;
+        let shards = self.options.shards;
+        let all = (0..shards).map(Shard).map(|shard| (shard, self.well_since_us(process, shard)));
+        let well: BTreeMap<Shard, Option<u64>> = all.collect();
         let mut late = None;
         for (subject, ghost) in &mut process.ghosts {
             let owner = (number, ghost.life);
             let before = ghost.sequence - 1;
+            let spec = self.specs.get(*subject);
+            let shard = spec.map(|spec| Shard::of(spec.digest, shards));
+            let well_us = shard.and_then(|shard| well.get(&shard).copied().flatten());
             let sides = [(ghost.sequence, &mut ghost.current), (before, &mut ghost.previous)];
             for (sequence, side) in sides {
                 let truth = &self.homes.at(process.home).truth;
@@ -282,15 +294,27 @@ impl World {
                 if side.untold.is_some_and(|(total, _)| total <= applied) {
                     side.untold = None;
                 }
-                if side.mine > applied {
+                // A clock that jumped gave it another name: what was told under the old one counts.
+                let carried = part.is_some_and(|part| part.carried) || !side.former.is_empty();
+                if side.mine > applied && !carried {
                     let (_, since_us) = *side.untold.get_or_insert((side.mine, now_us));
-                    late = late.or((now_us - since_us > most_us).then_some((*subject, sequence)));
+                    let over = |well_us: u64| now_us.saturating_sub(since_us.max(well_us));
+                    let is_late = well_us.is_some_and(|well_us| over(well_us) > most_us);
+                    late = late.or(is_late.then_some((*subject, sequence)));
                 }
             }
         }
         if let Some(name) = late {
             self.broken("promptness", || format!("process {number} has not told of {name:?}"));
         }
+    }
+
+    /// How long what is due may wait for its turn, where calls carry little.
+    fn queued_ms(&self, process: &Process) -> u64 {
+        let (_, latency_us) = self.options.latency_us;
+        let each = self.tuning.call_records_max * self.tuning.replays_in_flight_max;
+        let calls = process.ghosts.len() / each.max(1);
+        calls as u64 * 2 * latency_us / 1_000
     }
 
     /// Whether nothing keeps calls from being answered.

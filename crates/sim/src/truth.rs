@@ -1,6 +1,8 @@
 //! What really happened: who admitted how much to which cell, and what became of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use tidegate_convergence::Shard;
 
 /// A cell: the number of its subject and its sequence.
 pub(crate) type Name = (usize, u64);
@@ -88,6 +90,8 @@ pub(crate) struct CellTruth {
     pub(crate) limit: u64,
     /// What of it was admitted by another rule than the bounded one.
     pub(crate) loose: u64,
+    /// Something was admitted to it when not all processes could know how many they are.
+    pub(crate) early: bool,
 }
 
 impl CellTruth {
@@ -129,9 +133,28 @@ impl CellTruth {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Truth {
     pub(crate) cells: BTreeMap<Name, CellTruth>,
+    /// The processes that each shard has heard of, and until when the others may not know of the
+    /// last one.
+    met: BTreeMap<Shard, (BTreeSet<u32>, u64)>,
 }
 
 impl Truth {
+    /// A process speaks with a shard: if it is the first time, the others hear of it until then.
+    pub(crate) fn meet(&mut self, shard: Shard, number: u32, until_ms: u64) {
+        let (numbers, known_ms) = self.met.entry(shard).or_default();
+        if numbers.insert(number) {
+            *known_ms = (*known_ms).max(until_ms);
+        }
+    }
+
+    /// Something was admitted to a cell of this shard.
+    pub(crate) fn touch(&mut self, name: Name, shard: Shard, now_ms: u64) {
+        let early = self.met.get(&shard).is_none_or(|(_, until_ms)| now_ms <= *until_ms);
+        if let Some(cell) = self.cells.get_mut(&name) {
+            cell.early |= early;
+        }
+    }
+
     /// The component now has this much in the cell.
     pub(crate) fn charge(&mut self, name: Name, owner: Owner, amount: u64, limit: u64) {
         if amount > 0 {

@@ -300,7 +300,18 @@ impl World {
 
     /// Something that a region should have published, by what its processes know.
     fn hidden(&self, process: &Process, own: RegionNumber, maxima: &Maxima) -> Option<String> {
+        self.all_hidden(process, own, maxima).into_iter().next().map(|(_, what)| what)
+    }
+
+    /// All of it.
+    pub(super) fn all_hidden(
+        &self,
+        process: &Process,
+        own: RegionNumber,
+        maxima: &Maxima,
+    ) -> Vec<(Name, String)> {
         let unix_ms = self.reading(process).unix_ms;
+        let mut all = Vec::new();
         for (subject, ghost) in &process.ghosts {
             let Some(spec) = self.specs.get(*subject) else { continue };
             let poisoned = self.database.as_ref().and_then(|d| d.poison);
@@ -327,10 +338,10 @@ impl World {
                 .map(|sequence| store.sum(spec.digest, sequence, now_ms));
             let standing = Standing { limit: spec.limit, published, others, elapsed_ms, held };
             if let Some(what) = self.is_due((*subject, spec.window_ms), ghost, &standing) {
-                return Some(what);
+                all.push(((*subject, ghost.sequence), what));
             }
         }
-        None
+        all
     }
 
     /// Whether what a process knows of a subject is worth publishing, by the rule, reckoned apart

@@ -1,0 +1,75 @@
+//! How old what the other regions do not know may be.
+
+use std::collections::BTreeMap;
+
+use tidegate_convergence::{GlobeTuning, Rule};
+
+use crate::fault::Fault;
+use crate::node::Process;
+use crate::world::World;
+
+/// From the moment when something is due to the moment when its row is there: it is seen when its
+/// process next looks, and goes by way of a board and its leader. By measuring worlds without any
+/// fault.
+const SAY_MS: u64 = 2_500;
+/// What an import takes, and the ones that others make it wait for.
+const IMPORT_MS: u64 = 1_000;
+
+impl World {
+    /// INV-26: where nothing has been wrong for long, what is worth publishing is published in its
+    /// time, and what is published is read in its time.
+    pub(crate) fn check_stale(&mut self, process: &mut Process) {
+        let Some(database) = self.database.as_ref().filter(|_| self.is_well_abroad()) else {
+            return;
+        };
+        let Some((own, heard_ms)) =
+            process.abroad.as_ref().and_then(|abroad| Some((abroad.own?, abroad.heard_ms)))
+        else {
+            return;
+        };
+        let (number, now_us) = (process.number, self.now_us);
+        let age_ms = self.reading(process).monotonic_ms.saturating_sub(heard_ms);
+        let most_ms = self.options.globe.import_ms * 6 / 5 + IMPORT_MS;
+        if age_ms > most_ms {
+            self.broken("staleness", || format!("process {number} read {age_ms} ms ago"));
+            return;
+        }
+        let hidden = self.all_hidden(process, own, &database.maxima());
+        let Some(abroad) = &mut process.abroad else { return };
+        let before = std::mem::take(&mut abroad.hidden);
+        let since = |name| (name, before.get(&name).copied().unwrap_or(now_us));
+        abroad.hidden = hidden.iter().map(|(name, _)| since(*name)).collect::<BTreeMap<_, _>>();
+        let late = hidden.into_iter().find_map(|(name, what)| {
+            let since_us = abroad.hidden.get(&name).copied().unwrap_or(now_us);
+            let age_ms = (now_us - since_us) / 1_000;
+            let window_ms = self.specs.get(name.0).map_or(1, |spec| spec.window_ms);
+            (age_ms > self.say_max_ms(window_ms)).then(|| format!("for {age_ms} ms {what}"))
+        });
+        if let Some(what) = late {
+            self.broken("staleness", || format!("process {number}, {what}"));
+        }
+    }
+
+    /// How long something that is due may take until its row is there.
+    fn say_max_ms(&self, window_ms: u64) -> u64 {
+        let GlobeTuning { rule, publish_min_ms, publish_max_ms, publish_window_part, .. } =
+            self.options.globe;
+        let wait_ms = match rule {
+            Rule::Budget { .. } => {
+                (window_ms / publish_window_part.max(1)).min(publish_max_ms).max(publish_min_ms)
+            }
+            Rule::Floor { every_ms, .. } => every_ms * 6 / 5,
+        };
+        wait_ms + SAY_MS
+    }
+
+    /// Whether nothing is wrong in this world that a leader or a reader could feel, and all have
+    /// had the time to find each other.
+    fn is_well_abroad(&self) -> bool {
+        let harmless = [Fault::Leave, Fault::Reorder, Fault::Duplicate];
+        let well = self.options.faults.iter().all(|fault| harmless.contains(&fault));
+        let away_us = self.database.as_ref().map_or(0, |database| database.away_until_us);
+        let GlobeTuning { timeout_ms, lease_ms, .. } = self.options.globe;
+        well && self.now_us > away_us.saturating_add((timeout_ms + lease_ms) * 1_000)
+    }
+}
