@@ -1,5 +1,7 @@
 //! Leaves a store alone that does not answer.
 
+use tidegate_limiter::planted::{self, Planted};
+
 use crate::tuning::BreakerTuning;
 
 /// Opens when half of at least so many calls of a period failed; lets a few probes through after a
@@ -78,6 +80,7 @@ impl Breaker {
     /// A call that was admitted has ended.
     pub(crate) fn report(&mut self, success: bool, now_ms: u64) {
         let BreakerTuning { period_ms, calls_min, open_ms, probes } = self.tuning;
+        let open_ms = if planted::is(Planted::LongOpen) { 6 * open_ms } else { open_ms };
         match &mut self.state {
             State::Closed { since_ms, calls, failures } => {
                 if now_ms.saturating_sub(*since_ms) >= period_ms {

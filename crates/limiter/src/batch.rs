@@ -14,6 +14,7 @@ use crate::asking::{Asked, Asking};
 use crate::cells::Ticket;
 use crate::key::Key;
 use crate::ledger::{Look, Reason, Refusal, Terms};
+use crate::planted::{self, Planted};
 use crate::request::{BATCH_MAX, Request};
 use crate::reserve::{Held, Reserved, Want};
 use crate::table::{Need, Spot, Table};
@@ -398,5 +399,6 @@ fn report(
     } else {
         counters.count(|all| &all.batches_denied);
         counters.count_many(|all| &all.batch_items_undone, fitted);
+        answer.admitted = fitted > 0 && planted::is(Planted::AnyOfBatch);
     }
 }

@@ -92,6 +92,24 @@ pub enum Planted {
     /// An answer to what was asked for is about the window in which it is given, although the cost
     /// is in the one before.
     AnswerOfNow,
+    /// Who asks while another ask is under way is admitted at once, as if nobody answered.
+    AskedAside,
+    /// A breaker stays open for six times as long.
+    LongOpen,
+    /// After one replay that failed, all replays may wait for seconds more.
+    LazyReplay,
+    /// A leader rests after every row that it published.
+    RestingLeader,
+    /// An answer does not say that the region was asked in vain.
+    DegradedUnsaid,
+    /// Who is denied because others wait does not wait.
+    ReservedDenied,
+    /// A caller is not told when its time is over, but a while later.
+    LateAnswer,
+    /// A table takes twice its budget.
+    TwiceTheBudget,
+    /// A batch is admitted if one of its requests is.
+    AnyOfBatch,
 }
 
 #[cfg(feature = "planted")]

@@ -14,7 +14,7 @@ pub const WITHIN: u64 = 10_000;
 pub const MEDIAN: u64 = 500;
 
 /// Every mistake, and a seed that shows it.
-pub const CANARIES: [(Planted, u64); 41] = [
+pub const CANARIES: [(Planted, u64); 50] = [
     (Planted::MaxMerge, 1),
     (Planted::Increments, 0),
     (Planted::EchoTotal, 1),
@@ -56,6 +56,15 @@ pub const CANARIES: [(Planted, u64); 41] = [
     (Planted::OutageAdmits, 33),
     (Planted::OutageForgets, 0),
     (Planted::AnswerOfNow, 18),
+    (Planted::AskedAside, 1),
+    (Planted::LongOpen, 193),
+    (Planted::LazyReplay, 0),
+    (Planted::RestingLeader, 7),
+    (Planted::DegradedUnsaid, 1),
+    (Planted::ReservedDenied, 2),
+    (Planted::LateAnswer, 2),
+    (Planted::TwiceTheBudget, 6),
+    (Planted::AnyOfBatch, 6),
 ];
 
 /// The mistake of that name.

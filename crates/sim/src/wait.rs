@@ -109,7 +109,8 @@ impl World {
         caller.since.get_or_insert(waiter);
         let (node, number) = (process.node, process.number);
         let deadline = Event::Deadline { node, number, waiter, leaves: false };
-        self.queue.push(caller.deadline_us.max(self.now_us), deadline);
+        let late_us = if planted::is(Planted::LateAnswer) { 3 * LATE_US } else { 0 };
+        self.queue.push(caller.deadline_us.max(self.now_us) + late_us, deadline);
         if self.options.faults.has(Fault::Leave) && !self.healed && self.scheduling.percent(5) {
             let at_us = self.now_us + self.scheduling.below(5_000);
             self.queue.push(at_us, Event::Deadline { node, number, waiter, leaves: true });

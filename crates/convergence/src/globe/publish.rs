@@ -279,6 +279,9 @@ impl Globe {
             self.counts.published_bytes += bytes as u64;
             self.leader.refusals = 0;
             self.leader.refused.clear();
+            if planted::is(Planted::RestingLeader) {
+                self.leader.publish_retry_ms = at.ms().saturating_add(self.tuning.timeout_ms);
+            }
             // An import may be faster than the answer, and a name may be lost meanwhile.
             if unread && self.name.number() == Some(region) {
                 self.assume(at, &counters, self.tuning.repost_ms);

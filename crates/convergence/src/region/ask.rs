@@ -128,7 +128,8 @@ impl Region {
             table.release(asking);
             return Asked::ReadFirst;
         }
-        if !self.state(shard).is_some_and(|state| state.refresh.may_admit(at.ms())) {
+        let admits = self.state(shard).is_some_and(|state| state.refresh.may_admit(at.ms()));
+        if !admits || planted::is(Planted::AskedAside) && self.is_asked(&asking) {
             let subjects = each_once(asking.wanted().map(|wanted| wanted.cell.subject));
             self.end_unasked(at, (&subjects, asking), false);
             return Asked::Unheard;
@@ -143,6 +144,12 @@ impl Region {
         self.counts.asked_for += 1;
         self.send_lines(at, shard);
         Asked::Wait(waiter)
+    }
+
+    /// Whether some of it is being asked for.
+    fn is_asked(&self, asking: &Asking) -> bool {
+        let mut entries = asking.wanted().filter_map(|it| self.subjects.get(&it.cell.subject));
+        entries.any(|entry| entry.ask.is_some())
     }
 
     fn stand_in_line(&mut self, waiter: Waiter, (shard, until_ms): (Shard, u64), asking: Asking) {

@@ -1,5 +1,6 @@
 //! What is told, and when.
 
+use tidegate_limiter::planted::{self, Planted};
 use tidegate_limiter::{Cells, Now, Ticket};
 
 use super::loss::Resend;
@@ -60,13 +61,15 @@ impl Region {
         let unsent = cells.current.mine().saturating_sub(sent);
         let unsent_previous = cells.previous.mine().saturating_sub(sent_previous);
         let tuning = &self.tuning;
+        let lazy = planted::is(Planted::LazyReplay) && self.counts.replays_failed > 0;
+        let replay_max_ms = if lazy { 4 * tuning.replay_max_ms } else { tuning.replay_max_ms };
         let urgent = unsent >= significance || self.draining && unsent + unsent_previous > 0;
         let wait_ms = if entry.resend || urgent {
             0
         } else if unsent > 0 {
             let mine = cells.current.mine();
             wait_ms(significance - unsent, mine, &cells, at.now)
-                .clamp(tuning.replay_min_ms, tuning.replay_max_ms)
+                .clamp(tuning.replay_min_ms, replay_max_ms)
         } else if unsent_previous > 0 {
             tuning.replay_min_ms
         } else {

@@ -126,6 +126,7 @@ impl Table {
     fn step_of(&self, spot: &Spot<'_>, request: &Request<'_>, verdict: Verdict, now: Now) -> Step {
         if let Verdict::Denied(seen) = &verdict
             && seen.is_by_reservations(Terms::of(request))
+            && !planted::is(Planted::ReservedDenied)
         {
             let (subject, reason) = (spot.ticket(), Reason::Reserved);
             return Step::Done(Decision::Refresh(Need { subject, reason }));

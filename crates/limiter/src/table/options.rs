@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::key::FleetSecret;
 use crate::ledger::Freshness;
+use crate::planted::{self, Planted};
 use crate::saved::SavedSubjects;
 
 use super::Table;
@@ -233,7 +234,8 @@ impl Options {
     }
 
     /// What is left for the shards.
-    const fn shards_bytes(&self) -> usize {
-        self.budget_bytes.saturating_sub(size_of::<Table>())
+    fn shards_bytes(&self) -> usize {
+        let bytes = self.budget_bytes.saturating_sub(size_of::<Table>());
+        if planted::is(Planted::TwiceTheBudget) { 2 * bytes } else { bytes }
     }
 }
