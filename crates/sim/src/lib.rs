@@ -48,6 +48,8 @@ mod queue;
 mod report;
 mod seat;
 mod shape;
+#[cfg(test)]
+mod shown;
 mod shrink;
 mod span;
 mod store;
