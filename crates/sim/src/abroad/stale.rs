@@ -9,8 +9,8 @@ use crate::node::Process;
 use crate::world::World;
 
 /// From the moment when something is due to the moment when its row is there: it is seen when its
-/// process next looks, and goes by way of a board and its leader. By measuring worlds without any
-/// fault.
+/// process next looks, and goes by way of a board and its leader. So much that thousands of worlds
+/// without any fault keep to it.
 const SAY_MS: u64 = 2_500;
 /// What an import takes, and the ones that others make it wait for.
 const IMPORT_MS: u64 = 1_000;
