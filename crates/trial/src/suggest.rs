@@ -143,7 +143,8 @@ fn above(peaks: &[u64], limit: u64) -> u64 {
 /// Points at about the same distance on a logarithmic scale, and the suggested one.
 fn curve(peaks: &[u64], suggested: u64) -> Vec<CurvePoint> {
     let (Some(first), Some(last)) = (peaks.first(), peaks.last()) else { return Vec::new() };
-    let mut limits = vec![suggested, *last];
+    // A limit of 0 denies everybody, also who never spent anything.
+    let mut limits = vec![suggested, (*last).max(1)];
     let mut limit = (*first).max(1);
     // Each step adds at least one, and later a fixed share that crosses any span in so many steps.
     let steps = POINTS.max(1);
