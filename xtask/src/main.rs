@@ -45,8 +45,8 @@ Tidegate's tasks: cargo xtask <command>
                                    each must be caught by the test it names.
   fuzz [--seconds N] [TARGET]...   Fuzz every target, or the named ones, for N seconds each (60).
   bench NAME [ARGS]...             Run a benchmark of bench/, for example: bench decide --json
-  sim [--seeds N] [--seed K] [--trace] [--canaries] [--overshoot]
-                                   Simulate a region that breaks; --help says more.
+  sim [--seeds N | --minutes N | --seed K | --corpus | --canaries | --overshoot]
+                                   Simulate regions that break; --help says more.
   promises [--check]               Measure what PROMISES.md says and write it there, or compare it.
   chaos [--minutes N] [--seed K] [--only FAULT,...] [--keep DIR] [--json] [--planted NAME]
                                    Break real servers, stores and networks under load, and judge

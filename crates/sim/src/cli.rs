@@ -2,6 +2,8 @@
 
 pub(crate) mod canaries;
 pub(crate) mod many;
+#[cfg(test)]
+mod tests;
 mod total;
 
 use tidegate_sim::{Cut, Options, Report, World, jobs_max, shrink};
@@ -27,6 +29,7 @@ cargo xtask sim --overshoot [--seeds N]    how much is admitted, over N cells (1
 cargo xtask sim --grid N                   the same over 432 configurations, N cells each
 cargo xtask sim --promises N               the parts of PROMISES.md that are measured, N cells each
 
+What would have no effect is refused.
 Exit code: 0 all is well, 1 a promise was broken, 2 the command line is not right.
 ";
 
@@ -42,6 +45,26 @@ pub(crate) enum Command {
     Overshoot,
     Grid(u64),
     Promises(u64),
+}
+
+impl Command {
+    /// Whether a word changes anything that the command does. Words that say what to do are not
+    /// asked about: there is one of them at most.
+    fn heeds(self, word: &str) -> bool {
+        let many = matches!(self, Self::Seeds | Self::Minutes(_));
+        let crowd = many || matches!(self, Self::Corpus | Self::Canaries);
+        match word {
+            "seeds" => matches!(self, Self::Seeds | Self::Overshoot),
+            "from" | "doublecheck" | "coverage" => many,
+            "jobs" => crowd,
+            "within" => self == Self::Canaries,
+            "trace" => matches!(self, Self::Seed(_)),
+            "planted" => many || matches!(self, Self::Seed(_) | Self::Corpus),
+            "outside" => many || matches!(self, Self::Seed(_) | Self::Canaries),
+            // The rest cuts a world down.
+            _ => many || matches!(self, Self::Seed(_)),
+        }
+    }
 }
 
 /// What the command line asks for.
@@ -62,6 +85,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// Reads a line. What would have no effect is refused: who wrote it expects one.
     pub(crate) fn parse(args: &[String]) -> Result<Self, String> {
         let mut plan = Self {
             command: Command::Seeds,
@@ -76,49 +100,71 @@ impl Plan {
             #[cfg(feature = "planted")]
             planted: None,
         };
-        let mut rest = args.iter();
+        let (mut rest, mut words, mut orders) = (args.iter(), Vec::new(), Vec::new());
         while let Some(arg) = rest.next() {
-            let name = arg.strip_prefix("--").ok_or_else(|| format!("what is `{arg}`?"))?;
-            match name {
-                "help" => plan.command = Command::Help,
-                "trace" => plan.trace = true,
-                "doublecheck" => plan.doublecheck = true,
-                "coverage" => plan.coverage = true,
-                "corpus" => plan.command = Command::Corpus,
-                "canaries" => plan.command = Command::Canaries,
-                "overshoot" => plan.command = Command::Overshoot,
-                _ if plan.cut.flag(name) => {}
-                _ => {
-                    let value = rest.next().ok_or_else(|| format!("`{arg}` needs a value"))?;
-                    plan.set(name, value)?;
-                }
+            if ["-h", "--help"].contains(&arg.as_str()) {
+                return Ok(Self { command: Command::Help, ..plan });
             }
+            let name = arg.strip_prefix("--").ok_or_else(|| format!("what is `{arg}`?"))?;
+            if words.contains(&name) || orders.contains(&name) {
+                return Err(format!("`{arg}` is there twice"));
+            }
+            let is_order = match plan.flag(name) {
+                Some(is_order) => is_order,
+                None => {
+                    let value = rest.next().ok_or_else(|| format!("`{arg}` needs a value"))?;
+                    plan.set(name, value)?
+                }
+            };
+            if is_order { orders.push(name) } else { words.push(name) }
         }
-        Ok(plan)
+        if let [one, other, ..] = orders.as_slice() {
+            return Err(format!("`--{one}` or `--{other}`, not both"));
+        }
+        match words.iter().find(|word| !plan.command.heeds(word)) {
+            Some(word) => Err(format!("`--{word}` has no effect here")),
+            None => Ok(plan),
+        }
     }
 
-    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
-        let wrong = |_| format!("`--{name} {value}` is not right");
+    /// Takes a word without a value; whether it says what to do, if it is one.
+    fn flag(&mut self, name: &str) -> Option<bool> {
+        match name {
+            "corpus" => self.command = Command::Corpus,
+            "canaries" => self.command = Command::Canaries,
+            "overshoot" => self.command = Command::Overshoot,
+            "trace" => self.trace = true,
+            "doublecheck" => self.doublecheck = true,
+            "coverage" => self.coverage = true,
+            _ if self.cut.flag(name) => {}
+            _ => return None,
+        }
+        Some(["corpus", "canaries", "overshoot"].contains(&name))
+    }
+
+    /// Takes a word and its value; whether it says what to do.
+    fn set(&mut self, name: &str, value: &str) -> Result<bool, String> {
+        let wrong = || format!("`--{name} {value}` is not right");
         #[cfg(feature = "planted")]
         if name == "planted" {
             let known = tidegate_sim::canaries::by_name(value);
             self.planted = Some(known.ok_or_else(|| format!("there is no mistake `{value}`"))?);
-            return Ok(());
+            return Ok(false);
         }
+        let number = || value.parse::<u64>().map_err(|_| wrong());
+        let some = || number().and_then(|number| Some(number).filter(|n| *n > 0).ok_or_else(wrong));
         match name {
-            "seed" => self.command = Command::Seed(value.parse().map_err(wrong)?),
-            "minutes" => self.command = Command::Minutes(value.parse().map_err(wrong)?),
-            "promises" => {
-                self.command = Command::Promises(value.parse::<u64>().map_err(wrong)?.max(1))
-            }
-            "grid" => self.command = Command::Grid(value.parse::<u64>().map_err(wrong)?.max(1)),
-            "seeds" => self.seeds = value.parse::<u64>().map_err(wrong)?.max(1),
-            "from" => self.from = Some(value.parse().map_err(wrong)?),
-            "jobs" => self.jobs = value.parse::<usize>().map_err(wrong)?.max(1),
-            "within" => self.within = Some(value.parse().map_err(wrong)?),
+            "seed" => self.command = Command::Seed(number()?),
+            "minutes" => self.command = Command::Minutes(some()?),
+            "promises" => self.command = Command::Promises(some()?),
+            "grid" => self.command = Command::Grid(some()?),
+            "seeds" => self.seeds = some()?,
+            "from" => self.from = Some(number()?),
+            "jobs" => self.jobs = usize::try_from(some()?).map_err(|_| wrong())?,
+            "within" => self.within = Some(some()?),
             _ => self.cut.set(name, value)?,
         }
-        Ok(())
+        Ok(["seed", "minutes", "promises", "grid"].contains(&name))
     }
 
     /// Runs with or without a planted mistake.

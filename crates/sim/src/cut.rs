@@ -6,9 +6,19 @@ use crate::fault::Faults;
 use crate::options::Options;
 use crate::shape::Shape;
 
-/// Numbers that replace what the seed expands into.
-const NUMBERS: [&str; 9] =
-    ["regions", "regions-max", "nodes", "subjects", "requests", "ms", "batches", "bounded", "deny"];
+/// Numbers that replace what the seed expands into, and from where to where they make a
+/// difference. No seed has more regions, nodes or subjects.
+const NUMBERS: [(&str, u64, u64); 9] = [
+    ("regions", 1, 10),
+    ("regions-max", 1, 65_535),
+    ("nodes", 1, 60),
+    ("subjects", 1, 8),
+    ("requests", 1, u64::MAX),
+    ("ms", 1, u64::MAX / 1_000_000),
+    ("batches", 0, 100),
+    ("bounded", 0, 100),
+    ("deny", 0, 100),
+];
 
 /// How a world differs from what its seed expands into.
 ///
@@ -54,9 +64,18 @@ impl Cut {
             "faults" => self.faults = Some(Faults::parse(value).ok_or_else(wrong)?),
             "shape" => self.shape = Some(Shape::parse(value).ok_or_else(wrong)?),
             _ => {
-                let known = NUMBERS.iter().find(|known| **known == name).ok_or_else(wrong)?;
-                self.numbers.insert(known, value.parse().map_err(|_| wrong())?);
+                let known = NUMBERS.iter().find(|(known, ..)| *known == name);
+                let (known, least, most) = known.ok_or_else(wrong)?;
+                let number: u64 = value.parse().map_err(|_| wrong())?;
+                if !(*least..=*most).contains(&number) {
+                    return Err(format!("`--{name}` goes from {least} to {most}"));
+                }
+                self.numbers.insert(known, number);
             }
+        }
+        let sized = ["regions", "nodes"].iter().any(|size| self.numbers.contains_key(size));
+        if self.shape.is_some() && sized {
+            return Err("`--shape` says how many regions and nodes there are".to_owned());
         }
         Ok(())
     }
@@ -81,9 +100,9 @@ impl Cut {
         options.shape = self.shape.clone().unwrap_or(options.shape);
         let regions_max = number("regions-max").and_then(|most| u16::try_from(most).ok());
         options.regions_max = regions_max.unwrap_or(options.regions_max);
-        options.kinds.truncate(size("subjects").unwrap_or(options.kinds.len()).max(1));
+        options.kinds.truncate(size("subjects").unwrap_or(options.kinds.len()));
         options.requests = number("requests").unwrap_or(options.requests);
-        options.safety_ms = number("ms").unwrap_or(options.safety_ms).max(100);
+        options.safety_ms = number("ms").unwrap_or(options.safety_ms);
         options.batch_percent = number("batches").unwrap_or(options.batch_percent);
         options.bounded_percent = number("bounded").unwrap_or(options.bounded_percent);
         options.deny_percent = number("deny").unwrap_or(options.deny_percent);
