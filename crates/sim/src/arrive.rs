@@ -7,6 +7,9 @@ use crate::node::{Ask, Caller};
 use crate::options::Traffic;
 use crate::world::{Event, World};
 
+/// Who rests does so every second time; who hops is in each region once in this time.
+const ROUND_US: u64 = 60_000_000;
+
 impl World {
     /// The next request comes, and the one after it is put into the queue.
     pub(crate) fn arrive(&mut self) {
@@ -17,6 +20,10 @@ impl World {
         self.report.events += 1;
         let gap_us = self.gap_us();
         self.queue.push(self.now_us + gap_us, Event::Arrive);
+        let rests = matches!(self.options.traffic, Traffic::Resting | Traffic::Hopping);
+        if rests && self.now_us / ROUND_US % 2 == 1 {
+            return;
+        }
         let any = self.workload.index(self.nodes.len());
         let batch = self.workload.percent(self.options.batch_percent);
         let items = if batch { self.workload.between(2, 4) } else { 1 };
@@ -42,10 +49,12 @@ impl World {
     /// With several regions, half of the requests of a subject go to one of them for a while.
     fn node_for(&mut self, any: usize, asks: &[Ask]) -> usize {
         let (regions, nodes) = (self.homes.len(), self.nodes.len());
-        if regions < 2 || self.options.plain || self.workload.percent(50) {
+        let hops = self.options.traffic == Traffic::Hopping;
+        if regions < 2 || !hops && (self.options.plain || self.workload.percent(50)) {
             return any;
         }
-        let epoch = usize::try_from(self.now_us / 20_000_000).unwrap_or(0);
+        let each_us = if hops { ROUND_US / regions as u64 } else { 20_000_000 };
+        let epoch = usize::try_from(self.now_us / each_us).unwrap_or(0);
         let home = (asks.first().map_or(0, |ask| ask.subject) + epoch) % regions;
         let here = || (0..nodes).filter(|node| self.home_of(*node) == home);
         here().nth(any / regions).or_else(|| here().next()).unwrap_or(nodes - 1)
@@ -53,7 +62,7 @@ impl World {
 
     fn gap_us(&mut self) -> u64 {
         let mean_us = self.options.safety_ms * 1_000 / self.options.requests.max(1);
-        if self.options.traffic == Traffic::Steady {
+        if !matches!(self.options.traffic, Traffic::Burst | Traffic::Boundary) {
             return self.workload.below(2 * mean_us);
         }
         if self.burst_left > 0 {

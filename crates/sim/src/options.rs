@@ -17,6 +17,11 @@ pub enum Traffic {
     Burst,
     /// As many as possible just before and after the end of a window.
     Boundary,
+    /// One after the other, in every second minute: each begins with nothing used. No seed expands
+    /// into it, nor into the next.
+    Resting,
+    /// The same, all of a subject in one region, and from there in the next: once in each.
+    Hopping,
 }
 
 /// A subject of the workload.

@@ -1,8 +1,12 @@
 //! The figures of PROMISES.md, and its plots: a function of nothing but the code.
 
 mod faults;
+mod memory;
+mod pace;
 mod plot;
 mod region;
+mod waiting;
+mod whole;
 mod window;
 mod world;
 
@@ -47,7 +51,15 @@ pub fn promises(cells: u64) -> Promises {
     world::add(&mut all, cells);
     add_window(&mut all, cells);
     faults::add(&mut all, cells);
+    waiting::add(&mut all, cells);
+    memory::add(&mut all);
     all
+}
+
+/// A share, in hundredths.
+fn percent(count: u64, of: u64) -> String {
+    let permille = count * 100_000 / of.max(1);
+    format!("{}.{:02} %", permille / 1_000, permille % 1_000 / 10)
 }
 
 /// How far the two cells are from a log.

@@ -72,8 +72,11 @@ pub struct Report {
     pub lost: BTreeMap<Cause, u64>,
     /// The largest share of its limit that was admitted to a cell, in thousandths.
     pub worst_permille: u64,
-    /// How long the region took to be whole after everything was mended, in milliseconds.
+    /// How long the region was looked at after everything was mended, in milliseconds: until it
+    /// was whole, and at least as long as it takes to notice that it is not.
     pub healed_ms: u64,
+    /// When in that time something was unrecorded for the last time: since then it is whole.
+    pub whole_ms: u64,
     /// Rows that regions published.
     pub published: u64,
     /// Times that rows were deleted.

@@ -293,6 +293,7 @@ impl World {
         {
             self.now_us = self.now_us.max(at_us);
             self.happen(event);
+            self.watch_whole();
         }
         self.now_us = self.now_us.max(end_us);
     }

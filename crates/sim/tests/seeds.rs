@@ -21,6 +21,8 @@ fn no_seed_breaks_a_promise() {
     let mut coverage = Coverage::default();
     each(|(seed, report)| {
         assert_eq!(report.broken, None, "cargo xtask sim --seed {seed}");
+        let (whole_ms, settled_ms) = (report.whole_ms, report.settled_ms);
+        assert!(whole_ms <= 10_000 && settled_ms <= 60_000, "P-11, seed {seed}: {report:?}");
         bounded += u64::from(report.granted > 0);
         vacuous += u64::from(report.is_vacuous());
         events.push(report.events);

@@ -15,7 +15,7 @@ pub(crate) struct Total {
     vacuous: u64,
     /// Runs in which a fault that was on never struck.
     idle: BTreeMap<Fault, u64>,
-    healed_ms: u64,
+    whole_ms: u64,
     faults: Coverage,
     lost: BTreeMap<Cause, u64>,
     admitted: u64,
@@ -65,7 +65,7 @@ impl Total {
         for fault in options.faults.iter().filter(|fault| report.faults.struck(*fault) == 0) {
             *self.idle.entry(fault).or_default() += 1;
         }
-        self.healed_ms = self.healed_ms.max(report.healed_ms);
+        self.whole_ms = self.whole_ms.max(report.whole_ms);
         self.faults.add(&report.faults);
         for (cause, count) in &report.lost {
             *self.lost.entry(*cause).or_default() += count;
@@ -110,8 +110,8 @@ impl Total {
         println!("{seeds} seeds in {seconds:.1} s: {seeds_s:.0} seeds/s, {events_s:.0} events/s");
         self.events.sort_unstable();
         let median = self.events.get(self.events.len() / 2).copied().unwrap_or(0);
-        let healed_ms = self.healed_ms;
-        println!("median {median} events a seed; whole again within {healed_ms} ms after faults");
+        let whole_ms = self.whole_ms;
+        println!("median {median} events a seed; whole again within {whole_ms} ms after faults");
         print!("{self}");
         // Some runs deny nothing, or compare no view: they are not counted as evidence.
         println!("{} vacuous, {} failed", self.vacuous, self.failed);

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{Block, Promises};
+use super::{Block, Promises, percent};
+use crate::fault::Faults;
 use crate::options::Options;
 use crate::overshoot::{part, spread};
 use crate::report::Report;
@@ -23,6 +24,45 @@ const fn words(cause: Cause) -> &'static str {
     }
 }
 
+/// P-11: the stores of regions hold everything again within this time after everything is mended...
+const WHOLE_MAX_MS: u64 = 10_000;
+/// ...and regions know of each other within this, where no store of a region had lost anything.
+const SETTLED_MAX_MS: u64 = 60_000;
+
+/// What a kind of runs came to.
+#[derive(Debug, Default)]
+struct Kind {
+    answers: u64,
+    /// Of each reason of [`REASONS`], all of them, and in each run as thousandths of its answers.
+    denied: [(u64, Vec<u64>); 3],
+}
+
+/// Why somebody is denied whom the limit had room for.
+const REASONS: [&str; 3] = [
+    "others wait for the room that is left (`reserved`)",
+    "Redis does not answer, and the rule is `deny` (`outage`)",
+    "no memory for a new subject (`memory`)",
+];
+
+/// Why something is counted that nobody was admitted for.
+const UNUSED: [&str; 3] = [
+    "granted to a process that was killed before it could answer",
+    "granted twice: an ask was doubled, and the store lost its answer in between",
+    "denied by the rule `deny` after the ask was sent: the store may have granted it",
+];
+
+impl Kind {
+    fn add(&mut self, report: &Report) {
+        let Report { admitted, denied, refused, outages, reserved, .. } = report;
+        let answers = admitted + denied + refused + outages;
+        self.answers += answers;
+        for ((all, shares), count) in self.denied.iter_mut().zip([reserved, outages, refused]) {
+            *all += count;
+            shares.push(count * 100_000 / answers.max(1));
+        }
+    }
+}
+
 /// What many runs came to.
 #[derive(Debug, Default)]
 struct Seen {
@@ -30,39 +70,105 @@ struct Seen {
     admitted: u64,
     degraded: u64,
     lost: BTreeMap<Cause, u64>,
-    healed_ms: Vec<u64>,
+    /// Cells and views that were compared with the truth, and what was counted for nothing.
+    compared: [u64; 2],
+    unused: [Vec<u64>; 3],
+    calm: Kind,
+    struck: Kind,
+    whole_ms: Vec<u64>,
     settled_ms: Vec<u64>,
 }
 
 impl Seen {
-    fn add(&mut self, report: &Report) {
+    fn add(&mut self, report: &Report, calm: bool) {
         self.seeds += 1;
         self.admitted += report.admitted;
         self.degraded += report.degraded;
         for (cause, cost) in &report.lost {
             *self.lost.entry(*cause).or_default() += cost;
         }
-        self.healed_ms.push(report.healed_ms);
+        let [cells, views] = self.compared;
+        self.compared = [cells + report.audited, views + report.compared];
+        let Report { unanswered, regranted, charged, .. } = report;
+        for (all, cost) in self.unused.iter_mut().zip([unanswered, regranted, charged]) {
+            all.push(*cost);
+        }
+        let kind = if calm { &mut self.calm } else { &mut self.struck };
+        kind.add(report);
+        self.whole_ms.push(report.whole_ms);
         if report.global && report.settled_ms > 0 {
             self.settled_ms.push(report.settled_ms);
         }
     }
+
+    fn sort(&mut self) {
+        let kinds = [&mut self.calm, &mut self.struck];
+        let shares = kinds.into_iter().flat_map(|kind| &mut kind.denied).map(|(_, each)| each);
+        let times = [&mut self.whole_ms, &mut self.settled_ms];
+        shares.chain(times).chain(&mut self.unused).for_each(|all| all.sort_unstable());
+    }
 }
 
-/// Two tables.
+/// Four tables.
 pub(super) fn add(all: &mut Promises, cells: u64) {
     let mut seen = Seen::default();
     for seed in 0..2 * cells {
-        let report = World::new(Options::of(seed)).run();
+        let options = Options::of(seed);
+        let calm = options.faults == Faults::default();
+        let report = World::new(options).run();
         if let Some(broken) = &report.broken {
             all.broken.push(format!("seed {seed}: {broken}"));
         }
-        seen.add(&report);
+        let Report { whole_ms, settled_ms, .. } = report;
+        if whole_ms > WHOLE_MAX_MS || settled_ms > SETTLED_MAX_MS {
+            all.broken.push(format!("seed {seed}: whole {whole_ms} ms, settled {settled_ms} ms"));
+        }
+        seen.add(&report, calm);
     }
-    seen.healed_ms.sort_unstable();
-    seen.settled_ms.sort_unstable();
+    seen.sort();
+    all.blocks.push(Block { name: "counted", text: counted(&seen) });
+    all.blocks.push(Block { name: "denied", text: denied(&seen) });
     all.blocks.push(Block { name: "lost", text: lost(&seen) });
     all.blocks.push(Block { name: "healed", text: healed(&seen) });
+}
+
+fn counted(seen: &Seen) -> String {
+    let (seeds, [cells, views]) = (seen.seeds, seen.compared);
+    let mut text = format!(
+        "{seeds} seeds: {cells} cells of stores and {views} views of processes compared with what \
+         was admitted.\n\n| counted, and nobody was admitted for it | units of all seeds | of one: \
+         p50 | p99 | worst |\n|---|---|---|---|---|\n"
+    );
+    for (why, each) in UNUSED.iter().zip(&seen.unused) {
+        let ([p50, p99, worst], sum) = (spread(each), each.iter().sum::<u64>());
+        let _ = writeln!(text, "| {why} | {sum} | {p50} units | {p99} units | {worst} units |");
+    }
+    text.push_str("| any other reason, or twice | 0 | 0 units | 0 units | 0 units |\n");
+    text
+}
+
+fn denied(seen: &Seen) -> String {
+    let mut text = String::from(
+        "| worlds | denied, and the limit had room, because | answers | of them | \
+         of a seed's: p50 | p99 | worst |\n|---|---|---|---|---|---|---|\n",
+    );
+    for (name, kind) in [("calm", &seen.calm), ("struck", &seen.struck)] {
+        let answers = kind.answers;
+        for (why, (all, shares)) in REASONS.iter().zip(&kind.denied) {
+            let share = percent(*all, answers);
+            let [p50, p99, worst] = spread(shares).map(|share| percent(share, 100_000));
+            let _ = writeln!(
+                text,
+                "| {name} | {why} | {answers} | {share} | {p50} | {p99} | {worst} |"
+            );
+        }
+        let zero = percent(0, 1);
+        let _ = writeln!(
+            text,
+            "| {name} | any other reason | {answers} | {zero} | {zero} | {zero} | {zero} |"
+        );
+    }
+    text
 }
 
 fn lost(seen: &Seen) -> String {
@@ -82,9 +188,9 @@ fn lost(seen: &Seen) -> String {
 fn healed(seen: &Seen) -> String {
     let mut text =
         String::from("| after everything was mended | p50 | p99 | worst |\n|---|---|---|---|\n");
-    let whole = "the store of each region holds exactly what was admitted, but for the above";
+    let whole = "the store of each region holds what was admitted, but for the above";
     let settled = "regions know of each other what could matter";
-    for (what, sorted) in [(whole, &seen.healed_ms), (settled, &seen.settled_ms)] {
+    for (what, sorted) in [(whole, &seen.whole_ms), (settled, &seen.settled_ms)] {
         let [p50, p99, worst] = spread(sorted).map(part);
         let _ = writeln!(text, "| {what} | {p50} s | {p99} s | {worst} s |");
     }
