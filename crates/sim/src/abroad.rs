@@ -70,8 +70,8 @@ pub(crate) struct Abroad {
     /// When everything had been asked for, by the monotonic clock.
     pub(crate) heard_ms: u64,
     /// Cells of which something should have been published when it was last looked at, and since
-    /// when, in microseconds.
-    hidden: BTreeMap<Name, u64>,
+    /// when, in microseconds, with what was published by then.
+    hidden: BTreeMap<Name, (u64, u64)>,
 }
 
 impl Abroad {

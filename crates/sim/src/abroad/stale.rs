@@ -6,6 +6,7 @@ use tidegate_convergence::{GlobeTuning, Rule};
 
 use crate::fault::Fault;
 use crate::node::Process;
+use crate::truth::Name;
 use crate::world::World;
 
 /// From the moment when something is due to the moment when its row is there: it is seen when its
@@ -34,13 +35,23 @@ impl World {
             self.broken("staleness", || format!("process {number} read {age_ms} ms ago"));
             return;
         }
-        let hidden = self.all_hidden(process, own, &database.maxima());
+        let maxima = database.maxima();
+        let hidden = self.all_hidden(process, own, &maxima);
         let Some(abroad) = &mut process.abroad else { return };
         let before = std::mem::take(&mut abroad.hidden);
-        let since = |name| (name, before.get(&name).copied().unwrap_or(now_us));
+        // Who is busy has always something to say. What it says next counts from its last row.
+        let since = |name: Name| {
+            let said = self.specs.get(name.0).map_or(0, |spec| {
+                let of = |sequence| (spec.digest, spec.window_ms, sequence, own);
+                let both = [name.1, name.1 - 1].map(|sequence| maxima.get(&of(sequence)));
+                both.into_iter().flatten().sum()
+            });
+            let same = before.get(&name).filter(|(_, then)| *then == said);
+            (name, same.copied().unwrap_or((now_us, said)))
+        };
         abroad.hidden = hidden.iter().map(|(name, _)| since(*name)).collect::<BTreeMap<_, _>>();
         let late = hidden.into_iter().find_map(|(name, what)| {
-            let since_us = abroad.hidden.get(&name).copied().unwrap_or(now_us);
+            let since_us = abroad.hidden.get(&name).map_or(now_us, |(since_us, _)| *since_us);
             let age_ms = (now_us - since_us) / 1_000;
             let window_ms = self.specs.get(name.0).map_or(1, |spec| spec.window_ms);
             (age_ms > self.say_max_ms(window_ms)).then(|| format!("for {age_ms} ms {what}"))
