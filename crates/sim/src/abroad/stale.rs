@@ -12,7 +12,7 @@ use crate::world::World;
 /// From the moment when something is due to the moment when its row is there: it is seen when its
 /// process next looks, and goes by way of a board and its leader. So much that thousands of worlds
 /// without any fault keep to it.
-const SAY_MS: u64 = 2_500;
+const SAY_MS: u64 = 4_000;
 /// What an import takes, and the ones that others make it wait for.
 const IMPORT_MS: u64 = 1_000;
 
