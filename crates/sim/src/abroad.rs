@@ -196,7 +196,7 @@ impl World {
 
     /// The region of a process got a number. If it had another, what came under that is another
     /// region's from now on: all that it serves hears so.
-    fn named(&mut self, process: &mut Process, number: RegionNumber) {
+    pub(crate) fn named(&mut self, process: &mut Process, number: RegionNumber) {
         let unix_ms = self.reading(process).unix_ms;
         let Some(abroad) = &mut process.abroad else { return };
         abroad.own = Some(number);

@@ -29,8 +29,8 @@ fn world() -> (World, Process) {
         ..Options::of(0)
     };
     let mut process = Process::new(&options, 0, (0, 0), options.tuning);
-    process.abroad.as_mut().unwrap().name(OWN);
     let mut world = World::new(options);
+    world.named(&mut process, OWN);
     world.database.as_mut().unwrap().holders.insert(OWN, 0);
     (world, process)
 }
