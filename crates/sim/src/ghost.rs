@@ -145,6 +145,12 @@ impl Ghost {
         (self.sequence, self.renamed) = (sequence, true);
     }
 
+    /// As it was when the last window ended. The one before that counted no more by then.
+    pub(crate) fn before(&self) -> Self {
+        let (sequence, current) = (self.sequence - 1, self.previous.clone());
+        Self { sequence, current, previous: Side::default(), ..self.clone() }
+    }
+
     /// What the sliding window holds, as far as the process was told.
     pub(crate) fn used(&self, elapsed_ms: u64) -> u64 {
         self.current.view() + weigh(self.previous.view(), self.window_ms, elapsed_ms)

@@ -9,7 +9,7 @@ use crate::fault::{Fault, Faults};
 use crate::ghost::Ghost;
 use crate::node::{Process, START_MS};
 use crate::truth::Name;
-use crate::world::{Home, World};
+use crate::world::{Home, Spec, World};
 
 /// A cell that is about to expire need not arrive any more.
 const MARGIN_MS: u64 = 3_000;
@@ -322,26 +322,50 @@ impl World {
             if !current || !used || skip || spec.window_ms < WINDOW_MIN_MS || !ghost.adopted {
                 continue;
             }
-            let cells = [ghost.sequence, ghost.sequence - 1].map(|sequence| {
-                let of = |number| (spec.digest, spec.window_ms, sequence, number);
-                let range = maxima.range(of(RegionNumber(0))..=of(RegionNumber(u32::MAX)));
-                let others = range.filter(|((.., number), _)| *number != own).count() as u64;
-                (maxima.get(&of(own)).copied().unwrap_or(0), others)
-            });
-            let (published, others) =
-                (cells.map(|cell| cell.0), cells.iter().map(|cell| cell.1).max().unwrap_or(0));
             // Nobody looks again when a clock has stepped back to when the last window counted.
             let stepped = self.has_stepped(process.home);
             let elapsed_ms = if stepped { spec.window_ms } else { unix_ms % spec.window_ms };
-            let (store, now_ms) = (&self.homes.at(process.home).store, self.now_ms());
-            let held = [ghost.sequence, ghost.sequence - 1]
-                .map(|sequence| store.sum(spec.digest, sequence, now_ms));
-            let standing = Standing { limit: spec.limit, published, others, elapsed_ms, held };
-            if let Some(what) = self.is_due((*subject, spec.window_ms), ghost, &standing) {
-                all.push(((*subject, ghost.sequence), what));
-            }
+            let due = |ghost: &Ghost, elapsed_ms: u64| {
+                let at = (ghost.sequence, elapsed_ms);
+                let standing = self.standing((process, own), spec, at, maxima);
+                self.is_due((*subject, spec.window_ms), ghost, &standing)
+            };
+            // Who has recorded nothing of this window, and heard of nobody who has, has not looked
+            // since the last one ended. The window before that counted then: what it had said of
+            // it, and who else used it.
+            let asleep = ghost.current.confirmed == 0 && ghost.current.foreign == 0;
+            let what = due(ghost, elapsed_ms)
+                .filter(|_| !asleep || due(&ghost.before(), spec.window_ms).is_some());
+            all.extend(what.map(|what| ((*subject, ghost.sequence), what)));
         }
         all
+    }
+
+    /// How it stands with a window and the one before.
+    fn standing(
+        &self,
+        (process, own): (&Process, RegionNumber),
+        spec: &Spec,
+        (sequence, elapsed_ms): (u64, u64),
+        maxima: &Maxima,
+    ) -> Standing {
+        let (unix_ms, now_ms) = (self.reading(process).unix_ms, self.now_ms());
+        let both = [sequence, sequence - 1];
+        let cells = both.map(|sequence| {
+            let of = |number| (spec.digest, spec.window_ms, sequence, number);
+            // What is over need not be in the feed any more.
+            let over = (sequence + 2) * spec.window_ms <= unix_ms;
+            let ever = self.database.as_ref().filter(|_| over).map(|all| &all.published);
+            let maxima = ever.unwrap_or(maxima);
+            let range = maxima.range(of(RegionNumber(0))..=of(RegionNumber(u32::MAX)));
+            let others = range.filter(|((.., number), _)| *number != own).count() as u64;
+            (maxima.get(&of(own)).copied().unwrap_or(0), others)
+        });
+        let (published, others) =
+            (cells.map(|cell| cell.0), cells.iter().map(|cell| cell.1).max().unwrap_or(0));
+        let store = &self.homes.at(process.home).store;
+        let held = both.map(|sequence| store.sum(spec.digest, sequence, now_ms));
+        Standing { limit: spec.limit, published, others, elapsed_ms, held }
     }
 
     /// Whether what a process knows of a subject is worth publishing, by the rule, reckoned apart

@@ -1,6 +1,6 @@
 //! The global store, and what befalls it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_convergence::{Batch, GlobalCall, GlobalError, MemoryGlobe, NAME_LAPSE_MS};
 use tidegate_convergence::{RegionName, RegionNumber, unpack};
@@ -51,6 +51,11 @@ pub(crate) struct Database {
     leaders_ms: BTreeMap<RegionNumber, u64>,
     /// The latest moment that the wall clock of one showed who deleted old rows of a number.
     trims_ms: BTreeMap<RegionNumber, u64>,
+    /// Who has read something.
+    readers: BTreeSet<u32>,
+    /// Those of them for whom rows were gone, because a failover lost them or a replica lagged.
+    /// When one of them leads, what it knows may be news, so it says it once more.
+    bereft: BTreeSet<u32>,
     /// Rows written that repeat nothing.
     pub(crate) rows: u64,
     /// The longest way through the network, in microseconds.
@@ -92,6 +97,8 @@ impl Database {
             written: BTreeMap::new(),
             leaders_ms: BTreeMap::new(),
             trims_ms: BTreeMap::new(),
+            readers: BTreeSet::new(),
+            bereft: BTreeSet::new(),
             rows: 0,
             latency_us: chance.of(&[2_000, 20_000, 120_000]).unwrap_or(2_000),
         })
@@ -113,6 +120,7 @@ impl Database {
             |id: &u64, nonce: u64| self.memory.rows().get(id).is_some_and(|row| row.nonce == nonce);
         for (_, batch) in before.rows().iter().filter(|(id, batch)| !kept(id, batch.nonce)) {
             raise(&mut self.lost, batch);
+            self.bereft.extend(&self.readers);
         }
         self.epoch += 1;
     }
@@ -206,9 +214,30 @@ impl Database {
         self.trims_ms.get(&number).is_some_and(|latest_ms| *latest_ms >= expires_ms)
     }
 
+    /// Somebody reads the feed, or what a replica has of it that lags.
+    pub(crate) fn read_by(&mut self, reader: u32, lags: bool) {
+        self.readers.insert(reader);
+        self.lagged |= lags;
+        if lags {
+            self.bereft.insert(reader);
+        }
+    }
+
+    /// Whether a row is written in place of a repetition: it holds nothing that was not in the feed
+    /// before, and rows were gone for who writes it. Only once: but what is not in the feed any
+    /// more does not count as that.
+    fn is_instead(&mut self, writer: u32, batch: &Batch) -> bool {
+        let instead = self.bereft.contains(&writer) && holds(&self.published, batch);
+        if batch.repeats || instead && holds(&self.maxima(), batch) {
+            self.bereft.remove(&writer);
+        }
+        instead
+    }
+
     /// A row becomes visible.
     pub(crate) fn commit(&mut self, writer: u32, id: u64, batch: Batch) {
-        self.rows += u64::from(!batch.repeats);
+        let instead = self.is_instead(writer, &batch);
+        self.rows += u64::from(!batch.repeats && !instead);
         for counter in unpack(&batch.payload).unwrap_or_default() {
             let cell = (counter.subject, counter.window_ms, counter.sequence, batch.region);
             let most = self.written.entry((cell, writer)).or_insert(0);
@@ -217,6 +246,14 @@ impl Database {
         raise(&mut self.published, &batch);
         self.memory.commit(id, batch);
     }
+}
+
+/// Whether none of the totals of a row is larger than these.
+fn holds(maxima: &Maxima, batch: &Batch) -> bool {
+    unpack(&batch.payload).unwrap_or_default().iter().all(|counter| {
+        let cell = (counter.subject, counter.window_ms, counter.sequence, batch.region);
+        maxima.get(&cell).is_some_and(|held| *held >= counter.count)
+    })
 }
 
 /// Takes the totals of a row in, by maximum.

@@ -165,8 +165,11 @@ impl World {
         }
         self.check_deleted(&call, true);
         let Some(database) = &mut self.database else { return };
-        let lags = matches!(call, GlobalCall::Import(_)) && database.lags_until_us > now_us;
-        database.lagged |= lags;
+        let imports = matches!(call, GlobalCall::Import(_));
+        let lags = imports && database.lags_until_us > now_us;
+        if imports {
+            database.read_by(whose.1, lags);
+        }
         let replica = database.replica.as_mut().filter(|_| lags);
         let answered = replica.unwrap_or(&mut database.memory).call(&call, now_ms);
         if let GlobalCall::Trim { region, written_before_ms, .. } = &call {

@@ -2,6 +2,7 @@
 
 use tidegate_convergence::{RegionName, RegionNumber, unpack};
 
+use super::database::Database;
 use crate::decide::Stage;
 use crate::fault::Faults;
 use crate::node::{Ask, Caller};
@@ -63,6 +64,10 @@ fn ask(world: &mut World, node: usize, cost: u64) -> bool {
 fn wait(world: &mut World, ms: u64) {
     world.run_until(world.now_us + ms * 1_000);
     assert_eq!(world.report.broken, None);
+}
+
+fn until(world: &mut World, ms: u64) {
+    wait(world, ms - world.now_ms());
 }
 
 /// What is published of the window that begins at this moment of the run.
@@ -180,4 +185,53 @@ fn what_no_failover_lost_is_missed() {
     assert!(missed(&world));
     world.database.as_mut().unwrap().trimmed(number, ends_ms);
     assert!(!missed(&world));
+}
+
+/// What is written in place of a repetition is excused to who has missed rows, and once.
+#[test]
+fn what_was_in_the_feed_is_excused_once_after_a_loss() {
+    let mut world = world();
+    let standby = world.database.as_ref().unwrap().memory.replica();
+    assert!(ask(&mut world, 0, 80));
+    wait(&mut world, 5_000);
+    let (reader, stranger) = (world.nodes[0].process.as_ref().unwrap().number, 9);
+    let database = world.database.as_mut().unwrap();
+    let said = database.memory.rows().values().next().unwrap().clone();
+    let write = |database: &mut Database, writer: u32| {
+        let (before, id) = (database.rows, database.memory.begin());
+        database.commit(writer, id, said.clone());
+        database.rows - before
+    };
+    assert_eq!(write(database, reader), 1, "nothing was lost");
+    database.fail_over(standby);
+    assert_eq!(write(database, stranger), 1, "it had read nothing");
+    assert_eq!([write(database, reader), write(database, reader)], [0, 1]);
+    database.read_by(reader, true);
+    database.published.clear();
+    assert_eq!(write(database, reader), 1, "it was never in the feed");
+}
+
+/// What became worth saying because a window turned is said by who looks next.
+#[test]
+fn what_only_a_turn_makes_due_is_not_hidden() {
+    let mut world = world();
+    assert!(ask(&mut world, 0, 60));
+    until(&mut world, WINDOW_MS);
+    assert!(ask(&mut world, 0, 20), "less than what it has said counts");
+    until(&mut world, 2 * WINDOW_MS);
+    assert!(ask(&mut world, 0, 0));
+    wait(&mut world, 5_000);
+    assert_eq!([0, WINDOW_MS].map(|begins_ms| published(&world, begins_ms)), [60, 0]);
+    let hidden = |world: &World| {
+        let process = world.nodes[0].process.as_ref().unwrap();
+        let own = process.abroad.as_ref().unwrap().own.unwrap();
+        world.all_hidden(process, own, &world.database.as_ref().unwrap().maxima()).len()
+    };
+    assert_eq!(hidden(&world), 0);
+    let ever = std::mem::take(&mut world.database.as_mut().unwrap().published);
+    assert_eq!(hidden(&world), 1, "it had said nothing, so it was due before");
+    world.database.as_mut().unwrap().published = ever;
+    let ghosts = &mut world.nodes[0].process.as_mut().unwrap().ghosts;
+    ghosts.get_mut(&0).unwrap().current.confirmed = 1;
+    assert_eq!(hidden(&world), 1, "it has looked");
 }
