@@ -231,10 +231,12 @@ impl Truth {
         self.cells.get(&name).map_or(0, CellTruth::most)
     }
 
-    /// What one component admitted to it, or was granted.
+    /// What one component admitted to it, or was granted. What a store that forgot granted to it
+    /// once more it never heard of: its region publishes that, and it comes back as somebody else's.
     pub(crate) fn most_of(&self, name: Name, owner: Owner) -> u64 {
         let parts = self.cells.get(&name).map(|cell| cell.parts.as_slice()).unwrap_or_default();
-        parts.iter().find(|part| part.owner == owner).map_or(0, Part::most)
+        let part = parts.iter().find(|part| part.owner == owner);
+        part.map_or(0, |part| part.amount.max(part.applied.saturating_sub(part.regranted)))
     }
 
     /// What one component admitted to it.

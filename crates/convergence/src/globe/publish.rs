@@ -195,7 +195,7 @@ impl Globe {
             if counters.is_empty() {
                 return;
             }
-            counters.retain(|counter| counter.expires_ms() > at.now.unix_ms());
+            counters.retain(|counter| self.is_of_use(at, counter));
             if counters.is_empty() {
                 continue;
             }
@@ -212,6 +212,14 @@ impl Globe {
             self.leader.begun.insert(batch.nonce);
             self.send(Call::Publish { counters, bytes, row }, GlobalCall::Publish(batch));
         }
+    }
+
+    /// Whether a total says anything: it lives, and none was read that is larger. One that failed
+    /// may be tried again after that.
+    fn is_of_use(&self, at: At<'_>, counter: &Counter) -> bool {
+        let Counter { subject, window_ms, sequence, count } = *counter;
+        let read = self.values.of(window_ms, sequence, subject).own;
+        counter.expires_ms() > at.now.unix_ms() && count >= read
     }
 
     fn next_batch(&mut self) -> Vec<Counter> {
@@ -284,7 +292,9 @@ impl Globe {
             }
             // An import may be faster than the answer, and a name may be lost meanwhile.
             if unread && self.name.number() == Some(region) {
-                self.assume(at, &counters, self.tuning.repost_ms);
+                let of_use = counters.into_iter().filter(|counter| self.is_of_use(at, counter));
+                let of_use: Vec<Counter> = of_use.collect();
+                self.assume(at, &of_use, self.tuning.repost_ms);
             }
             return;
         }

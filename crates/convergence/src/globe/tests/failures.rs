@@ -88,6 +88,22 @@ fn a_bad_total_is_isolated() {
     assert_eq!(world.counts(0).breakers_open, 0, "the store answers");
 }
 
+/// A call that comes to nothing is found out late, when more of the cell was published and read.
+#[test]
+fn what_was_outdone_is_not_tried_again() {
+    let mut world = World::new(&[1, 1]);
+    world.held = Some(Vec::new());
+    world.spend(0, 10, 4);
+    world.run_ms(1_500);
+    let [(at, id, _)] = &world.held.take().unwrap()[..] else { panic!("one publish") };
+    world.spend(0, 10, 4);
+    world.run_ms(1_500);
+    let Process { table, globe, .. } = &mut world.processes[*at];
+    globe.global_replied(table, *id, Err(GlobalError::Timeout), world.now);
+    world.run_ms(5_000);
+    assert_eq!(world.written(), [(1, 4), (1, 8)]);
+}
+
 /// The store acknowledged a row, and lost it before anybody read it.
 #[test]
 fn what_does_not_come_back_is_published_again() {
