@@ -34,7 +34,12 @@ pub(crate) fn command(repo: &Repo, args: &[String]) -> Result<()> {
 }
 
 /// Mistakes that must be found, each with the oracle that is there for it.
-const PLANTED: [(&str, &str); 2] = [("free", "conservation "), ("half", "atomic ")];
+const PLANTED: [(&str, &str); 4] = [
+    ("free", "conservation "),
+    ("half", "atomic "),
+    ("twice", "conservation "),
+    ("error", "answers "),
+];
 
 /// The step: a run that must hold, and those with a mistake that must be found.
 pub(crate) fn step(repo: &Repo) -> Result<Tally> {

@@ -174,8 +174,13 @@ impl Struck {
 
 /// How long nothing is struck at the beginning, so that calm cells are there to be judged.
 pub(crate) const CALM_MS: u64 = 10_000;
-/// The same at the end of the load.
+/// The same at the end of the load...
 const TAIL_MS: u64 = 3_000;
+/// ...and in a long run: what is left of a minute, and a whole one in which everything is well, so
+/// that what regions admit together is judged by the promise for when everything is.
+const LONG_TAIL_MS: u64 = 130_000;
+/// What a long run is: most of it has faults.
+const LONG_MS: u64 = 280_000;
 /// Usual time from one fault to the next. Many last longer than that: they overlap.
 const GAP_MS: u64 = 2_500;
 
@@ -183,7 +188,8 @@ const GAP_MS: u64 = 2_500;
 /// again.
 pub(crate) fn plan(seed: u64, kinds: &[Kind], length_ms: u64) -> Vec<Fault> {
     let mut chance = Chance::new(seed, "faults");
-    let end_ms = length_ms.saturating_sub(TAIL_MS);
+    let tail_ms = if length_ms >= LONG_MS { LONG_TAIL_MS } else { TAIL_MS };
+    let end_ms = length_ms.saturating_sub(tail_ms);
     let span_ms = end_ms.saturating_sub(CALM_MS);
     let count = u64::try_from(kinds.len()).unwrap_or(1).max(1);
     let gap_ms = GAP_MS.min((span_ms / count).max(1));
@@ -222,6 +228,8 @@ mod tests {
             assert!(all.iter().all(|fault| fault.at_ms >= CALM_MS && fault.at_ms < 72_000));
         }
         assert_ne!(plan(1, &kinds, 75_000), plan(2, &kinds, 75_000));
+        let long = plan(1, &kinds, 300_000);
+        assert!(long.iter().all(|fault| fault.at_ms < 170_000), "two minutes are calm");
         assert!(plan(1, &[], 75_000).is_empty());
     }
 

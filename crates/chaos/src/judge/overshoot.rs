@@ -81,6 +81,7 @@ pub(super) fn exact(history: &History) -> Verdict {
 pub(super) fn judge(history: &History) -> Verdict {
     let mut verdict = Verdict::new("overshoot");
     let mut worst: BTreeMap<Rule, (u64, u64, u64)> = BTreeMap::new();
+    let mut calm_worlds = 0_u64;
     for ((name, reset_ms), calls) in cells(history) {
         let limit = calls.first().map_or(0, |call| call.subject.limit);
         let mut regions: BTreeMap<usize, Vec<&Call>> = BTreeMap::new();
@@ -110,6 +111,7 @@ pub(super) fn judge(history: &History) -> Verdict {
             }
         }
         if calm && regions.len() > 1 {
+            calm_worlds = calm_worlds.saturating_add(1);
             let calls: Vec<&Call> = regions.into_values().flatten().collect();
             bounds = bounds.min(part(limit, 13, 10).saturating_add(densest(&calls)));
         }
@@ -120,6 +122,7 @@ pub(super) fn judge(history: &History) -> Verdict {
     let said = worst.iter().map(|(rule, (count, percent, bound))| {
         format!("{rule:?}: {count} cells, worst {percent} % of its limit (bound {bound} %)")
     });
+    let said = said.chain([format!("{calm_worlds} calm cells of all regions")]);
     verdict.said = said.collect::<Vec<_>>().join("; ");
     verdict
 }

@@ -106,6 +106,20 @@ fn an_error_is_found_and_a_call_of_an_ended_server_is_none() {
 }
 
 #[test]
+fn who_does_without_redis_for_no_reason_is_found() {
+    let (mut history, long) = good();
+    let degraded = End::Answered(Answer { admitted: false, degraded: true, ..answer() });
+    history.calls.extend((0..20).map(|_| call(&long, 0, 1, degraded)));
+    assert_eq!(finders(&history), Vec::<&str>::new(), "a few say nothing");
+    history.calls.push(call(&long, 0, 1, degraded));
+    assert_eq!(finders(&history), ["answers"]);
+    history.faults = vec![fault(Kind::StopRedis, 0, (1_000, 2_000))];
+    assert_eq!(finders(&history), Vec::<&str>::new());
+    history.faults = vec![fault(Kind::StopRedis, 2, (1_000, 2_000))];
+    assert_eq!(finders(&history), ["answers"], "another region's Redis does not matter");
+}
+
+#[test]
 fn a_process_that_admits_more_than_the_limit_is_found() {
     let (mut history, _) = good();
     let own = subject(Class::Own);
