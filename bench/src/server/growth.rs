@@ -15,6 +15,7 @@ use clap::ValueEnum;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use super::contestants::{KEY, Place, Running, Who, item, ours, subject};
+use super::cores::Apart;
 use super::load::{Loop, Offer, Taken};
 use super::plot::{Line, Plot};
 use super::process::Process;
@@ -202,8 +203,19 @@ async fn start_with(
     Ok((process, running))
 }
 
-/// Full load for the cost, then half of it for the latency.
+/// Full load for the cost, then half of it for the latency; the load has a core of its own.
 async fn measure(
+    scene: &Scene,
+    process: &Process,
+    offer: &Offer,
+    name: String,
+) -> Result<Size, Failure> {
+    let _apart = Apart::begin()?;
+    measure_together(scene, process, offer, name).await
+}
+
+/// The same on all cores.
+async fn measure_together(
     scene: &Scene,
     process: &Process,
     offer: &Offer,
@@ -305,7 +317,7 @@ async fn cores(scene: &Scene) -> Result<Vec<Size>, Failure> {
         let (process, running) = start_with(scene, &[], Some(workers)).await?;
         let offer = drawn(&running, ASKED, ASKED)?;
         let name = format!("{workers} of {most}");
-        sizes.push(measure(scene, &process, &offer, name).await?);
+        sizes.push(measure_together(scene, &process, &offer, name).await?);
     }
     Ok(sizes)
 }

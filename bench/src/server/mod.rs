@@ -4,6 +4,7 @@
 
 pub(crate) mod callgrind;
 pub(crate) mod contestants;
+mod cores;
 pub(crate) mod growth;
 pub(crate) mod load;
 mod pace;
@@ -31,6 +32,7 @@ use crate::args::Head;
 use crate::figures::{Figures, quantile, ratio};
 use crate::machine::Usage;
 use contestants::{Running, Who};
+use cores::Apart;
 use load::{Loop, Taken};
 use targets::Measured;
 use wire::Protocol;
@@ -49,7 +51,7 @@ const BATCH: usize = 5;
 /// it can do.
 const ROUND_S: f64 = 2.0;
 const WARM_S: f64 = 1.0;
-const HALF_S: f64 = 4.0;
+const HALF_S: f64 = 2.0;
 
 /// Arguments of `server`.
 #[derive(clap::Args)]
@@ -195,9 +197,11 @@ async fn measure(scene: &Scene, cases: &[Case], rounds: usize) -> Result<Vec<Mea
             contest.round(scene, round == 0).await?;
         }
     }
-    eprintln!("at half of that");
-    for contest in &mut measured {
-        contest.half(scene).await?;
+    for round in 0..rounds {
+        eprintln!("at half of that, round {} of {rounds}", round + 1);
+        for contest in &mut measured {
+            contest.half(scene).await?;
+        }
     }
     Ok(measured.into_iter().map(|contest| contest.measured).collect())
 }
@@ -239,11 +243,13 @@ impl<'a> Contest<'a> {
 
     async fn half(&mut self, scene: &Scene) -> Result<(), Failure> {
         let rate = self.measured.rate() / 2.0;
+        let _apart = Apart::begin()?;
         // The others were loaded meanwhile: whoever shares a region reads all subjects again.
         self.load(scene, Loop::Open(rate, scene.lasting(WARM_S))).await?;
         let taken = self.load(scene, Loop::Open(rate, scene.lasting(HALF_S))).await?;
         let sorted: Vec<f64> = taken.latencies_us.iter().map(|us| f64::from(*us)).collect();
-        self.measured.latency_us = [0.5, 0.99, 0.999].map(|part| quantile(&sorted, part));
+        let latency_us = [0.5, 0.99, 0.999].map(|part| quantile(&sorted, part));
+        self.measured.latencies_us.push(latency_us);
         Ok(())
     }
 }

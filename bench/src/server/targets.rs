@@ -27,8 +27,8 @@ pub(super) struct Measured {
     pub(super) per_second: Vec<f64>,
     pub(super) own_us: Vec<f64>,
     pub(super) stores_us: Vec<f64>,
-    /// The median, and those that one in a hundred and one in a thousand exceed.
-    pub(super) latency_us: [f64; 3],
+    /// Of each round: the median, and those that one in a hundred and one in a thousand exceed.
+    pub(super) latencies_us: Vec<[f64; 3]>,
     pub(super) resident_mib: f64,
     pub(super) started_ms: f64,
 }
@@ -41,7 +41,7 @@ impl Measured {
             per_second: Vec::new(),
             own_us: Vec::new(),
             stores_us: Vec::new(),
-            latency_us: [0.0; 3],
+            latencies_us: Vec::new(),
             resident_mib: 0.0,
             started_ms: 0.0,
         }
@@ -49,9 +49,16 @@ impl Measured {
 
     /// Requests in a second: the median of the rounds.
     pub(super) fn rate(&self) -> f64 {
-        let mut sorted = self.per_second.clone();
-        sorted.sort_by(f64::total_cmp);
-        quantile(&sorted, 0.5)
+        median(self.per_second.clone())
+    }
+
+    /// The median latency, and those that one in a hundred and one in a thousand exceed: of each
+    /// the median of the rounds.
+    fn latency_us(&self) -> [f64; 3] {
+        [0, 1, 2].map(|at| {
+            let rounds = self.latencies_us.iter();
+            median(rounds.filter_map(|round| round.get(at).copied()).collect())
+        })
     }
 
     /// Processor time of a request in the server alone: of the quietest round.
@@ -86,7 +93,7 @@ impl Measured {
             add(self.own(), "server CPU us/request");
         }
         add(self.whole(), "with stores");
-        let [median, hundredth, thousandth] = self.latency_us;
+        let [median, hundredth, thousandth] = self.latency_us();
         add(median, "p50 us at half");
         add(hundredth, "p99 us at half");
         add(thousandth, "p99.9 us at half");
@@ -95,6 +102,11 @@ impl Measured {
             add(self.started_ms, "start ms");
         }
     }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    quantile(&values, 0.5)
 }
 
 fn least(values: &[f64]) -> f64 {
@@ -175,7 +187,7 @@ fn add_trivial(measured: &[Measured], figures: &mut Figures) {
             at_most(figures, case, "CPU, of trivial", (cost, ABOVE_TRIVIAL));
         }
         for ours in measured.iter().filter(|it| it.case == case && it.who.is_ours()) {
-            let ([_, took, _], [_, least, _]) = (ours.latency_us, trivial.latency_us);
+            let ([_, took, _], [_, least, _]) = (ours.latency_us(), trivial.latency_us());
             let what = format!("p99 at half load of {}, of trivial", ours.who.name());
             at_most(figures, case, &what, (compared(took, least), LATENCY));
         }

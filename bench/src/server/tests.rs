@@ -118,8 +118,8 @@ fn block(lasting: Duration) {
 /// Somebody of whom so much was measured.
 fn measured(who: Who, case: Case, (per_second, cpu_us): (f64, f64)) -> Measured {
     let (per_second, own_us, stores_us) = (vec![per_second], vec![cpu_us], vec![0.0]);
-    let latency_us = [per_second[0].min(100.0); 3];
-    Measured { case, per_second, own_us, stores_us, latency_us, ..Measured::new(who) }
+    let latencies_us = vec![[per_second[0].min(100.0); 3]];
+    Measured { case, per_second, own_us, stores_us, latencies_us, ..Measured::new(who) }
 }
 
 fn all_targets(measured: &[Measured]) -> Vec<(String, String, bool)> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tidegate_lab::MariaDbServer;
 
 use super::super::contestants::{KEY, Running, subject};
+use super::super::cores::Apart;
 use super::super::load::{Loop, Offer};
 use super::super::wire::{Post, Protocol, Written};
 use super::super::{CONNECTIONS, Kind, LIMIT, Scene, WINDOW_MS};
@@ -98,6 +99,7 @@ pub(super) async fn kinds(scene: &Scene) -> Result<Vec<Size>, Failure> {
     }
     heard(scene).await;
     let mut best = vec![(0.0_f64, f64::INFINITY); KINDS.len()];
+    let _apart = Apart::begin()?;
     for _ in 0..ROUNDS {
         for (offer, (per_second, cpu_us)) in offers.iter().zip(&mut best) {
             let lasting = scene.lasting(MEASURED_S / f64::from(ROUNDS));
