@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
+use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::activity::{Activity, Order, Protocol};
@@ -18,7 +19,9 @@ use crate::body::BODY_DEADLINE;
 
 /// How long a head may take from its first byte on, how long the first byte of a connection may
 /// take, and how long a client that was told to go may take to go. A head is one packet: even over
-/// a bad line that is a second. Whoever dribbles bytes is cut off here.
+/// a bad line that is a second. Whoever dribbles bytes is cut off here. (A head that begins in the
+/// same packet as the request before it is taken for none until more of it comes: then the client
+/// has the time of an idle one.)
 pub(super) const HEAD_DEADLINE: Duration = Duration::from_secs(5);
 
 /// How long a connection may be idle between two requests. Longer than the clients that keep
@@ -181,7 +184,9 @@ impl<'a, C: Future> Patient<'a, C> {
             return Poll::Pending;
         }
         let rings = self.alarm.as_mut().poll(context);
-        self.woken = rings.is_pending().then(|| context.waker().clone());
+        // A task whose turn is used up is put off before it is noted whom the alarm wakes.
+        let noted = rings.is_pending() && has_budget_remaining();
+        self.woken = noted.then(|| context.waker().clone());
         rings
     }
 }

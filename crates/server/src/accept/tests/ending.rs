@@ -1,5 +1,10 @@
 //! How connections make room, retire, and end.
 
+use std::task::{Context, Poll};
+
+use tokio::task::consume_budget;
+
+use super::patient::Patient;
 use super::*;
 
 /// A client whose request is in flight, without its body.
@@ -162,4 +167,33 @@ async fn an_address_beyond_its_cap_is_closed_and_costs_nobody_a_place() {
     first.write_all(&request()).await.unwrap();
     assert_eq!(timeout(DEADLINE, first.read_u8()).await.unwrap().unwrap(), b'H');
     served.abort();
+}
+
+/// A client that uses up the turn of its task, once, and then says nothing.
+struct Greedy {
+    is_full: bool,
+}
+
+impl Future for Greedy {
+    type Output = ();
+
+    fn poll(mut self: std::pin::Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        while !self.is_full {
+            self.is_full = pin!(consume_budget()).poll(context).is_pending();
+        }
+        Poll::Pending
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_uses_up_the_turn_of_its_task_is_cut_off_all_the_same() {
+    let inside = Inside::new();
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let place = inside.places.claim(Peer::of([127, 0, 0, 1].into())).await.unwrap();
+        let (greedy, start) = (pin!(Greedy { is_full: false }), Instant::now());
+        let (activity, tally) = (&place.activity, place.tally());
+        let patient = Patient::new(greedy, |_| {}, protocol, activity, tally);
+        assert!(timeout(IDLE_DEADLINE * 2, patient).await.is_ok(), "{protocol:?}");
+        assert!(start.elapsed() >= IDLE_DEADLINE);
+    }
 }
