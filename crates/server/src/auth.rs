@@ -22,27 +22,27 @@ mod tests;
 /// Longest header that is remembered: twice that of a key that we make.
 const REMEMBERED_BYTES_MAX: usize = 128;
 
-/// The key that one connection sent last, with its digest: who sends the same again is not hashed
-/// again. What the digest stands for is looked up each time, so a key that was ended is refused at
-/// once.
+/// The key that one connection sent last and that was found, with its digest: who sends the same
+/// again is not hashed again. What the digest stands for is looked up each time, so a key that was
+/// ended is refused at once.
 #[derive(Default)]
 pub(crate) struct LastKey(Mutex<Option<(Box<[u8]>, KeyDigest)>>);
 
 impl LastKey {
-    /// The digest of a key.
-    fn digest(&self, key: &[u8]) -> KeyDigest {
+    /// The digest of a key, if it is that one.
+    fn digest(&self, key: &[u8]) -> Option<KeyDigest> {
         // Requests of one connection may come at once. Nobody waits for another here.
-        let Ok(mut last) = self.0.try_lock() else { return ids::digest(key) };
-        if let Some((known, digest)) = &*last
-            && is_same(known, key)
+        let last = self.0.try_lock().ok()?;
+        last.as_ref().filter(|(known, _)| is_same(known, key)).map(|(_, digest)| *digest)
+    }
+
+    /// A key was found that is another one.
+    fn remember(&self, key: &[u8], digest: KeyDigest) {
+        if key.len() <= REMEMBERED_BYTES_MAX
+            && let Ok(mut last) = self.0.try_lock()
         {
-            return *digest;
-        }
-        let digest = ids::digest(key);
-        if key.len() <= REMEMBERED_BYTES_MAX {
             *last = Some((key.into(), digest));
         }
-        digest
     }
 }
 
@@ -81,8 +81,13 @@ impl Caller {
         // With two of them, which one counts would depend on who reads.
         let key = key.filter(|_| sent.next().is_none());
         let key = key.ok_or_else(Problem::authorization_malformed)?;
-        let caller = Self::found(directory, &last.digest(key), unix_ms);
+        let known = last.digest(key);
+        let digest = known.unwrap_or_else(|| ids::digest(key));
+        let caller = Self::found(directory, &digest, unix_ms);
         let caller = caller.ok_or_else(Problem::key_not_found)?;
+        if known.is_none() {
+            last.remember(key, digest);
+        }
         caller.check()?;
         Ok(caller)
     }
