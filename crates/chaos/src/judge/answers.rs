@@ -5,7 +5,7 @@ use super::{AFTER_MS, Verdict};
 use crate::fault::{Kind, Struck};
 use crate::history::{Call, End, History};
 use crate::http::Trouble;
-use crate::shape::{Class, node_name, region_of};
+use crate::shape::{Class, REGIONS, node_name, region_name, region_of};
 use crate::strike::seconds;
 
 /// How far the times of callers and of those who end servers may lie apart.
@@ -20,9 +20,15 @@ pub(super) fn judge(history: &History) -> Verdict {
     let mut verdict = Verdict::new("answers");
     let mut took: Vec<u64> = Vec::new();
     let (mut unknown, mut refused) = (0_u64, 0_u64);
-    let (calm, degraded) = calm(history);
-    if degraded > CALM_DEGRADED_MIN && degraded > calm.saturating_mul(CALM_DEGRADED_PERCENT) / 100 {
-        verdict.breaks(format!("{degraded} of {calm} were degraded while nothing was wrong"));
+    let (mut calm, mut degraded) = (0_u64, 0_u64);
+    for region in 0..REGIONS {
+        let (all, without) = calm_in(history, region);
+        let most = CALM_DEGRADED_MIN.max(all.saturating_mul(CALM_DEGRADED_PERCENT) / 100);
+        if without > most {
+            let place = region_name(region);
+            verdict.breaks(format!("{without} of {all} in {place} were degraded for no reason"));
+        }
+        (calm, degraded) = (calm.saturating_add(all), degraded.saturating_add(without));
     }
     for call in &history.calls {
         verdict.judged = verdict.judged.saturating_add(1);
@@ -65,14 +71,15 @@ pub(super) fn judge(history: &History) -> Verdict {
     verdict
 }
 
-/// How many calls were answered while nothing was wrong in their region, nor had been; and how many
-/// of them without Redis. By the rule `fast` nobody waits for it.
-fn calm(history: &History) -> (u64, u64) {
+/// How many calls were answered while nothing was wrong in a region, nor had been; and how many of
+/// them without Redis. By the rule `fast` nobody waits for it.
+fn calm_in(history: &History, region: usize) -> (u64, u64) {
     let (mut calm, mut degraded) = (0_u64, 0_u64);
-    for call in history.calls.iter().filter(|call| !call.subject.fast) {
+    let here = |call: &&Call| region_of(call.node) == region && !call.subject.fast;
+    for call in history.calls.iter().filter(here) {
         let Some(answer) = call.answer() else { continue };
         let times = (call.sent_ms, call.ended_ms);
-        if history.faults(region_of(call.node), times, AFTER_MS).next().is_none() {
+        if history.faults(region, times, AFTER_MS).next().is_none() {
             calm = calm.saturating_add(1);
             degraded = degraded.saturating_add(u64::from(answer.degraded));
         }

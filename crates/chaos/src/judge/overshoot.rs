@@ -10,12 +10,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{AFTER_MS, Verdict, part};
-use crate::fault::Struck;
+use crate::fault::{LONG_MS, Struck};
 use crate::history::{Call, History};
 use crate::shape::{Class, region_name, region_of};
 
-/// By when a region knows what another had to tell, at the latest (docs/globe.md).
-const NEWS_MS: u64 = 8_200;
+/// By when a region knows what another had to tell, at the latest (PROMISES.md, P-5): it is
+/// recorded, told after the sixtieth part of a window or this, and read.
+const fn news_ms(window_ms: u64) -> u64 {
+    let told_ms = if window_ms / 60 < 5_000 { window_ms / 60 } else { 5_000 };
+    told_ms.saturating_add(3_200)
+}
+
+/// A cell of which less was seen says little of what regions admit together.
+const WHOLE_MS: u64 = 50_000;
 
 /// One cell of a subject: who, and the end of its window.
 type Cells<'a> = BTreeMap<(String, u64), Vec<&'a Call>>;
@@ -111,9 +118,11 @@ pub(super) fn judge(history: &History) -> Verdict {
             }
         }
         if calm && regions.len() > 1 {
-            calm_worlds = calm_worlds.saturating_add(1);
             let calls: Vec<&Call> = regions.into_values().flatten().collect();
-            bounds = bounds.min(part(limit, 13, 10).saturating_add(densest(&calls)));
+            let (from_ms, to_ms) = span(&calls);
+            calm_worlds += u64::from(to_ms.saturating_sub(from_ms) >= WHOLE_MS);
+            let above = densest(&calls).saturating_add(degraded(&calls));
+            bounds = bounds.min(part(limit, 13, 10).saturating_add(above));
         }
         if all > bounds {
             verdict.breaks(format!("{name}: all regions admitted {all}, at most {bounds}"));
@@ -124,14 +133,37 @@ pub(super) fn judge(history: &History) -> Verdict {
     });
     let said = said.chain([format!("{calm_worlds} calm cells of all regions")]);
     verdict.said = said.collect::<Vec<_>>().join("; ");
+    if is_long(history) && calm_worlds == 0 {
+        verdict.breaks("no minute was calm, and the run was long enough for one".to_owned());
+    }
     verdict
+}
+
+/// Whether a run was one that ends with a calm minute.
+fn is_long(history: &History) -> bool {
+    let calls: Vec<&Call> = history.calls.iter().collect();
+    span(&calls).1 >= LONG_MS && !history.faults.is_empty()
+}
+
+/// From the first of these calls to the last.
+fn span(calls: &[&Call]) -> (u64, u64) {
+    let from_ms = calls.iter().map(|call| call.sent_ms).min().unwrap_or(0);
+    (from_ms, calls.iter().map(|call| call.ended_ms).max().unwrap_or(0))
+}
+
+/// What was admitted without an answer of Redis.
+fn degraded(calls: &[&Call]) -> u64 {
+    let degraded = |call: &&&Call| call.answer().is_some_and(|answer| answer.degraded);
+    calls.iter().filter(degraded).map(|call| call.admitted()).sum()
 }
 
 /// The most that was sent in twice the time until regions hear of each other.
 fn densest(calls: &[&Call]) -> u64 {
+    let window_ms = calls.first().map_or(0, |call| call.subject.window_ms);
+    let twice_ms = news_ms(window_ms).saturating_mul(2);
     let sent = |from_ms: u64| {
         let within = move |call: &&&Call| {
-            (from_ms..from_ms.saturating_add(2 * NEWS_MS)).contains(&call.sent_ms)
+            (from_ms..from_ms.saturating_add(twice_ms)).contains(&call.sent_ms)
         };
         calls.iter().filter(within).map(|call| call.cost).sum::<u64>()
     };
@@ -140,8 +172,7 @@ fn densest(calls: &[&Call]) -> u64 {
 
 /// What the processes of a region may have admitted to a cell.
 fn bound(history: &History, region: usize, calls: &[&Call], limit: u64) -> (Rule, u64) {
-    let from_ms = calls.iter().map(|call| call.sent_ms).min().unwrap_or(0);
-    let to_ms = calls.iter().map(|call| call.ended_ms).max().unwrap_or(0);
+    let (from_ms, to_ms) = span(calls);
     let lives: BTreeSet<(usize, u32)> = calls.iter().map(|call| (call.node, call.life)).collect();
     let count = u64::try_from(lives.len()).unwrap_or(u64::MAX);
     let each = limit.saturating_mul(count);
@@ -153,11 +184,7 @@ fn bound(history: &History, region: usize, calls: &[&Call], limit: u64) -> (Rule
     if faults.iter().copied().any(|one| lost(&one)) {
         return (Rule::Loss, each);
     }
-    let degraded: u64 = calls
-        .iter()
-        .filter(|call| call.answer().is_some_and(|answer| answer.degraded))
-        .map(|call| call.admitted())
-        .sum();
+    let degraded = degraded(calls);
     let ended = |at: &&(usize, u32)| {
         history.life(at.0, at.1).and_then(|life| life.ended).is_some_and(|end| end.0 <= to_ms)
     };

@@ -163,7 +163,7 @@ fn regions_that_never_hear_of_each_other_are_found() {
         call.sent_ms += turn * 1_000;
         history.calls.push(call);
     }
-    assert_eq!(finders(&history), ["overshoot"], "300 of 150, 262 at most");
+    assert_eq!(finders(&history), ["overshoot"], "300 of 150, 231 at most");
     history.faults = vec![fault(Kind::StopDatabase, 0, (4_000, 60_000))];
     assert_eq!(finders(&history), Vec::<&str>::new(), "the database was away");
 }
