@@ -232,11 +232,12 @@ impl Truth {
     }
 
     /// What one component admitted to it, or was granted. What a store that forgot granted to it
-    /// once more it never heard of: its region publishes that, and it comes back as somebody else's.
+    /// once more it never heard of: its region publishes that, and it comes back as another's.
     pub(crate) fn most_of(&self, name: Name, owner: Owner) -> u64 {
         let parts = self.cells.get(&name).map(|cell| cell.parts.as_slice()).unwrap_or_default();
         let part = parts.iter().find(|part| part.owner == owner);
-        part.map_or(0, |part| part.amount.max(part.applied.saturating_sub(part.regranted)))
+        let unheard = |part: &Part| part.surplus(part.applied).min(part.regranted);
+        part.map_or(0, |part| part.most().saturating_sub(unheard(part)))
     }
 
     /// What one component admitted to it.
