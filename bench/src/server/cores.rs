@@ -5,6 +5,7 @@
 
 use std::fs;
 
+use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -20,8 +21,11 @@ impl Apart {
         let Some((own, others)) = parted(&before) else { return Ok(None) };
         for process in children()? {
             for thread in numbers(&format!("/proc/{process}/task"))? {
-                // One that has ended meanwhile needs no core.
-                let _ = sched_setaffinity(Pid::from_raw(thread), &others);
+                match sched_setaffinity(Pid::from_raw(thread), &others) {
+                    // One that has ended meanwhile needs no core.
+                    Ok(()) | Err(Errno::SRCH) => {}
+                    Err(why) => return Err(why.into()),
+                }
             }
         }
         sched_setaffinity(None, &own)?;

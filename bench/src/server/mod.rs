@@ -242,11 +242,11 @@ impl<'a> Contest<'a> {
     }
 
     async fn half(&mut self, scene: &Scene) -> Result<(), Failure> {
-        let rate = self.measured.rate() / 2.0;
         let _apart = Apart::begin()?;
         // The others were loaded meanwhile: whoever shares a region reads all subjects again.
-        self.load(scene, Loop::Open(rate, scene.lasting(WARM_S))).await?;
-        let taken = self.load(scene, Loop::Open(rate, scene.lasting(HALF_S))).await?;
+        let warm = self.load(scene, Loop::Closed(scene.lasting(WARM_S))).await?;
+        let how = Loop::Open(warm.per_second() / 2.0, scene.lasting(HALF_S));
+        let taken = self.load(scene, how).await?;
         let sorted: Vec<f64> = taken.latencies_us.iter().map(|us| f64::from(*us)).collect();
         let latency_us = [0.5, 0.99, 0.999].map(|part| quantile(&sorted, part));
         self.measured.latencies_us.push(latency_us);
