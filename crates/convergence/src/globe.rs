@@ -26,6 +26,7 @@ mod values;
 
 use std::collections::BTreeMap;
 
+use tidegate_limiter::planted::{self, Planted};
 use tidegate_limiter::{Cells, Digest, Now, Table, Ticket};
 
 pub use counts::GlobeCounts;
@@ -278,7 +279,8 @@ impl Globe {
         // Who has no name neither publishes nor imports: there is nothing to be woken for.
         let named = self.name.number().is_some();
         let leads_ms = self.leader.next_ms(named);
-        let imports_ms = self.feed.next_ms().filter(|_| named);
+        let woken = named || planted::is(Planted::NamelessWoken);
+        let imports_ms = self.feed.next_ms().filter(|_| woken);
         let all = [self.posts.next_ms(), registers_ms, leads_ms, imports_ms];
         all.into_iter().flatten().min().unwrap_or(u64::MAX)
     }
@@ -288,7 +290,7 @@ impl Globe {
     pub fn drain(&mut self, table: &Table, now: Now) {
         let at = At { table, now };
         self.draining = true;
-        if self.options.private {
+        if self.options.private && !planted::is(Planted::NoLastWords) {
             // What is on the board nobody else takes.
             self.posts.forget_posted();
             self.post_everything(at);

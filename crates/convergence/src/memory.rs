@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
+use tidegate_limiter::planted::{self, Planted};
+
 use crate::board::{BoardCall, BoardReply, Boarding};
 use crate::store::{
     Calling, CellName, CellReply, Component, Record, RegionalStore, Reply, Shard, ShardCall,
@@ -192,6 +194,12 @@ impl ShardMemory {
             let cell = self.cells.entry(name).or_insert_with(empty);
             cell.components.insert(component, total);
             cell.sum = cell.sum.saturating_add(total - had);
+        } else if planted::is(Planted::LastWrite)
+            && let Some(cell) = self.cells.get_mut(&name)
+            && let Some(held) = cell.components.get_mut(&component)
+        {
+            *held = total;
+            cell.sum = cell.sum.saturating_sub(had - total);
         }
         let cell = self.cells.get(&name);
         CellReply {

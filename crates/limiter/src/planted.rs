@@ -110,6 +110,36 @@ pub enum Planted {
     TwiceTheBudget,
     /// A batch is admitted if one of its requests is.
     AnyOfBatch,
+    /// What is ready is replayed although it is being asked for.
+    ReplayBeside,
+    /// As many replays are under way as there is something to tell.
+    UnboundedReplays,
+    /// What the own region published of a cell of which nothing is known here is another region's.
+    OwnUnknown,
+    /// What was fresh once is never too old.
+    NeverStale,
+    /// Rows that never came are waited for without end.
+    EndlessGaps,
+    /// What the store has granted, and has not said yet, was recorded by somebody else.
+    GrantIsClash,
+    /// A process whose store ends with it does not publish what is left.
+    NoLastWords,
+    /// Who is to wait for others looks again at once.
+    LooksAtOnce,
+    /// A subject is asked for although it is being asked for.
+    TwoAsks,
+    /// Who comes while a read is under way makes another.
+    EachReads,
+    /// Once many subjects had something to tell, none is forgotten that has told it.
+    ManyKept,
+    /// A shard is asked ten times as often who it is.
+    EagerTokens,
+    /// Who has no name is woken to import, and does not.
+    NamelessWoken,
+    /// A store keeps the total that came last, not the largest.
+    LastWrite,
+    /// A caller that has given up is told once more.
+    ToldAgain,
 }
 
 #[cfg(feature = "planted")]

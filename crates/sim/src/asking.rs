@@ -140,6 +140,13 @@ impl World {
 
     /// A cell of an ask says what its process admitted, claimed and knows.
     pub(crate) fn check_ask_cell(&mut self, process: &mut Process, subject: usize, cell: &AskCell) {
+        self.verify(process, subject);
+        let era = process.ghosts.get(&subject).map(|ghost| ghost.era);
+        // Before it is seen that it disturbs the other one.
+        if era.is_some_and(|era| process.asked.contains(&(subject, era))) {
+            self.broken("one ask", || format!("subject {subject} is asked for twice at once"));
+            return;
+        }
         self.check_record(process, subject, &cell.record);
         let unix_ms = self.reading(process).unix_ms;
         let Some(ghost) = process.ghosts.get(&subject).filter(|_| self.options.inside) else {
@@ -161,9 +168,7 @@ impl World {
                 format!("process {number} asks of {subject} with {said:?}, knows {meant:?}")
             });
         }
-        if !process.asked.insert((subject, ghost.era)) {
-            self.broken("one ask", || format!("subject {subject} is asked for twice at once"));
-        }
+        process.asked.insert((subject, ghost.era));
     }
 
     /// An ask has landed, or nobody answered it: its claims end.

@@ -155,18 +155,31 @@ impl World {
         }
     }
 
-    /// Nothing is claimed any more, and every register holds what it should.
-    fn check_unclaimed(&mut self, process: &mut Process) {
+    /// Nothing is claimed any more, neither by the registers nor by the ghosts, and every register
+    /// holds what it should.
+    pub(crate) fn check_unclaimed(&mut self, process: &mut Process) {
         let subjects: Vec<usize> = process.ghosts.keys().copied().collect();
         for subject in subjects {
-            self.check_registers(process, subject);
-            let Some(ghost) = process.ghosts.get(&subject) else { continue };
-            let left = ghost.current.pending + ghost.previous.pending;
+            let left = self.claimed(process, subject);
             if left > 0 {
                 let number = process.number;
                 self.broken("claims", || format!("process {number} claims {left} of {subject}"));
             }
+            self.check_registers(process, subject);
         }
+    }
+
+    /// What is claimed of a subject, and not admitted.
+    fn claimed(&self, process: &Process, subject: usize) -> u64 {
+        let Some(ghost) = process.ghosts.get(&subject) else { return 0 };
+        let ask = Ask::look(subject);
+        let request = self.specs.get(subject).and_then(|spec| spec.request(ask).ok());
+        let cells = [ghost.sequence, ghost.sequence - 1].map(|sequence| {
+            let cell = request.as_ref().and_then(|it| process.table.cell(it.subject(), sequence));
+            cell.map_or(0, |cell| cell.claimed().saturating_sub(cell.mine()))
+        });
+        let ghosts = ghost.current.pending + ghost.previous.pending;
+        ghosts.max(cells.iter().sum())
     }
 
     fn audit_home(&mut self, home: usize, probed: bool) {

@@ -14,7 +14,7 @@ pub const WITHIN: u64 = 10_000;
 pub const MEDIAN: u64 = 500;
 
 /// Every mistake, and a seed that shows it.
-pub const CANARIES: [(Planted, u64); 50] = [
+pub const CANARIES: [(Planted, u64); 65] = [
     (Planted::MaxMerge, 1),
     (Planted::Increments, 0),
     (Planted::EchoTotal, 1),
@@ -44,8 +44,8 @@ pub const CANARIES: [(Planted, u64); 50] = [
     (Planted::ExpiredEarly, 0),
     (Planted::WallClockExpiry, 2),
     (Planted::CursorSkips, 1172),
-    (Planted::CursorUnchecked, 0),
-    (Planted::Overwrite, 1),
+    (Planted::CursorUnchecked, 231),
+    (Planted::Overwrite, 12),
     (Planted::NoRepost, 0),
     (Planted::NoGuard, 21),
     (Planted::SameOperation, 0),
@@ -65,6 +65,21 @@ pub const CANARIES: [(Planted, u64); 50] = [
     (Planted::LateAnswer, 2),
     (Planted::TwiceTheBudget, 6),
     (Planted::AnyOfBatch, 6),
+    (Planted::ReplayBeside, 0),
+    (Planted::UnboundedReplays, 0),
+    (Planted::OwnUnknown, 1),
+    (Planted::NeverStale, 1),
+    (Planted::EndlessGaps, 1),
+    (Planted::GrantIsClash, 71),
+    (Planted::NoLastWords, 97),
+    (Planted::LooksAtOnce, 2),
+    (Planted::TwoAsks, 0),
+    (Planted::EachReads, 0),
+    (Planted::ManyKept, 27),
+    (Planted::EagerTokens, 0),
+    (Planted::NamelessWoken, 0),
+    (Planted::LastWrite, 0),
+    (Planted::ToldAgain, 1),
 ];
 
 /// The mistake of that name.

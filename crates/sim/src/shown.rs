@@ -2,6 +2,7 @@
 //! it must not let pass.
 
 use tidegate_convergence::{Batch, Counter, GlobalCall, RegionNumber, Tuning, pack};
+use tidegate_limiter::Decision;
 
 use crate::abroad::Errand;
 use crate::fault::Faults;
@@ -130,6 +131,27 @@ fn who_has_no_name_and_speaks_is_seen() {
     let trim = GlobalCall::Trim { region: OWN, up_to, written_before_ms, rows_max };
     world.check_errand(&process, &Errand::Global(trim));
     assert_eq!(seen(&world), Some("namesake"));
+}
+
+/// A claim that nobody ends, and no ghost knows of.
+#[test]
+fn what_stays_claimed_is_seen() {
+    let (mut world, mut process) = world();
+    let reading = world.reading(&process);
+    let specs = std::sync::Arc::clone(&world.specs);
+    let request = specs.first().unwrap().request(Ask { bounded: true, ..ask() }).unwrap();
+    let decision = process.table.decide_or_refresh(&request, reading.into());
+    let Decision::Ask(asking) = decision else { panic!("{decision:?}") };
+    world.seat(&mut process, 0, reading);
+    assert!(process.ghosts.contains_key(&0));
+    process.table.release(asking);
+    world.check_unclaimed(&mut process);
+    assert_eq!(seen(&world), None, "it was given back");
+    let decision = process.table.decide_or_refresh(&request, reading.into());
+    let Decision::Ask(asking) = decision else { panic!("{decision:?}") };
+    world.check_unclaimed(&mut process);
+    assert_eq!(seen(&world), Some("claims"));
+    process.table.release(asking);
 }
 
 #[test]

@@ -356,6 +356,7 @@ impl Feed {
         let before = self.gaps.len();
         for id in &import.gaps {
             let since = self.gaps.get(id).map(|(since_ms, _)| *since_ms);
+            let since = since.filter(|_| !planted::is(Planted::EndlessGaps));
             if since.is_some_and(|since_ms| since_ms.saturating_add(gap_ms) <= sent_ms) {
                 self.gaps.remove(id);
             }

@@ -164,7 +164,10 @@ impl Globe {
         for (sequence, cell) in
             [Some((cells.sequence, cells.current)), before].into_iter().flatten()
         {
-            let value = self.values.of(window_ms, sequence, digest);
+            let mut value = self.values.of(window_ms, sequence, digest);
+            if planted::is(Planted::OwnUnknown) && cell.mine() + cell.peers() == 0 {
+                value.foreign += std::mem::take(&mut value.own);
+            }
             if value.foreign > 0 {
                 cell.observe_foreign(value.foreign);
             }

@@ -176,7 +176,7 @@ impl Region {
     pub fn give_up(&mut self, table: &Table, waiter: Waiter, now: Now) -> bool {
         let at = At { table, now };
         let Some(asker) = self.askers.get_mut(&waiter) else { return false };
-        asker.attended = false;
+        asker.attended = planted::is(Planted::ToldAgain);
         let Some(asking) = asker.asking.take() else { return false };
         let (subjects, held) =
             (std::mem::take(&mut asker.subjects), std::mem::take(&mut asker.held));

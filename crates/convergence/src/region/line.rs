@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use tidegate_limiter::planted::{self, Planted};
 use tidegate_limiter::{Ticket, Wanted};
 
 use super::{At, Effect, Granted, Outcome, Region, Waiter};
@@ -25,7 +26,8 @@ impl Region {
     pub(super) fn free_lines(&mut self, shard: Shard, subjects: &[Ticket]) {
         for subject in subjects {
             let Some(entry) = self.subjects.get_mut(subject) else { continue };
-            let moves = entry.ask.is_none() && !entry.line.is_empty();
+            let flies = entry.ask.is_some() && !planted::is(Planted::TwoAsks);
+            let moves = !flies && !entry.line.is_empty();
             if moves
                 && !std::mem::replace(&mut entry.free, true)
                 && let Some(state) = self.state(shard)
@@ -111,6 +113,7 @@ impl Region {
         let (denies, shard, until_ms) = (asking.denies(), asker.shard, asker.until_ms);
         for subject in asker.subjects.clone() {
             let flies = self.subjects.get(&subject).is_none_or(|entry| entry.ask.is_some());
+            let flies = flies && !planted::is(Planted::TwoAsks);
             if flies || self.first_in(subject) != Some(waiter) {
                 return Turn::Waits;
             }

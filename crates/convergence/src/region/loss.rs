@@ -147,6 +147,8 @@ impl Region {
             // A fleet that started together must not ask together: four fifths to six fifths.
             let fifth = self.tuning.token_ms / 5;
             let jittered = fifth * 4 + self.dice() % (2 * fifth).max(1);
+            let eager = planted::is(Planted::EagerTokens);
+            let jittered = if eager { jittered / 10 } else { jittered };
             let Some(state) = self.state(shard) else { continue };
             if !state.used || state.next_token_ms > now_ms {
                 continue;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use tidegate_limiter::planted::{self, Planted};
 use tidegate_limiter::{Need, Now, Reason, Table, Ticket};
 
 use super::{At, Entry, Kind, Outcome, Refresh, Region, Wait, Waiter};
@@ -37,7 +38,9 @@ impl Region {
         for need in needs {
             if need.reason == Reason::Reserved {
                 // It waits for the end of what is asked for, if it has not ended already.
-                match self.subjects.get_mut(&need.subject).filter(|entry| !entry.is_unasked()) {
+                let waits =
+                    |entry: &&mut Entry| !entry.is_unasked() && !planted::is(Planted::LooksAtOnce);
+                match self.subjects.get_mut(&need.subject).filter(waits) {
                     Some(entry) => {
                         entry.later.push(waiter);
                         left += 1;
@@ -54,7 +57,8 @@ impl Region {
             let shard = self.shard_of(cells.current.digest());
             let open = self.state(shard).is_some_and(|state| state.refresh.may_admit(at.ms()));
             let entry = self.subjects.entry(need.subject).or_default();
-            let under_way = entry.ask.is_some() || entry.refresh.is_some();
+            let read = entry.refresh.is_some() && !planted::is(Planted::EachReads);
+            let under_way = entry.ask.is_some() || read;
             // Callers and calls are numbered in the order in which they come.
             let sent_after = |since: Waiter| {
                 let calls = [entry.ask, entry.refresh].into_iter().flatten();

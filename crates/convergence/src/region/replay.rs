@@ -10,6 +10,8 @@ use crate::store::Shard;
 /// Subjects looked at in one step: about a millisecond, for which callers that need the region
 /// have to wait. What is left is done in the next step.
 const STEP: usize = 1_024;
+/// [`Planted::ManyKept`].
+const MANY: usize = 16;
 
 impl Region {
     /// Takes in what admissions have noted.
@@ -160,8 +162,9 @@ impl Region {
         let (now_ms, tuning) = (at.ms(), self.tuning);
         loop {
             let Some(state) = self.state(shard) else { return };
+            let bounded = !planted::is(Planted::UnboundedReplays);
             let waits = state.ready.is_empty()
-                || state.replays_in_flight >= tuning.replays_in_flight_max
+                || bounded && state.replays_in_flight >= tuning.replays_in_flight_max
                 || state.after_replay_ms() > now_ms && state.ready.len() < tuning.call_records_max;
             if waits {
                 return;
@@ -169,8 +172,9 @@ impl Region {
             let most = state.ready.len().min(tuning.call_records_max.max(1));
             let taken: Vec<Ticket> = state.ready.drain(..most).collect();
             // What is asked for at this moment is told when that lands.
+            let beside = planted::is(Planted::ReplayBeside);
             let asked = |subject: &Ticket| {
-                self.subjects.get(subject).is_some_and(|entry| entry.ask.is_some())
+                self.subjects.get(subject).is_some_and(|entry| entry.ask.is_some() && !beside)
             };
             let (skipped, subjects): (Vec<Ticket>, Vec<Ticket>) =
                 taken.into_iter().partition(asked);
@@ -218,11 +222,13 @@ impl Region {
     /// The subject has nothing to tell.
     pub(super) fn forget(&mut self, subject: Ticket) {
         self.unrecorded.end(subject);
+        let kept = planted::is(Planted::ManyKept) && self.subjects.len() > MANY;
         let Some(entry) = self.subjects.get_mut(&subject) else { return };
         if let Some(due_ms) = entry.due_ms.take() {
             self.due.remove(&(due_ms, subject));
         }
         if entry.flights == 0
+            && !kept
             && !entry.ready
             && !entry.asked
             && entry.is_unasked()

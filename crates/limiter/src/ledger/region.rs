@@ -84,7 +84,9 @@ impl Ledger<'_> {
         if fresh_until > now.monotonic_ms() {
             return None;
         }
-        if fresh_until > 0 {
+        if fresh_until > 0 && crate::planted::is(crate::planted::Planted::NeverStale) {
+            None
+        } else if fresh_until > 0 {
             Some(Reason::Stale)
         } else {
             self.needs_region_anew(place, terms, freshness)
