@@ -199,7 +199,10 @@ impl World {
     pub(crate) fn named(&mut self, process: &mut Process, number: RegionNumber) {
         let unix_ms = self.reading(process).unix_ms;
         let Some(abroad) = &mut process.abroad else { return };
-        abroad.own = Some(number);
+        let named = abroad.own.replace(number) != Some(number);
+        if let Some(database) = self.database.as_mut().filter(|_| named) {
+            database.namings += 1;
+        }
         let before = abroad.former.replace(number);
         if before.is_none_or(|before| before == number) {
             return;

@@ -3,7 +3,6 @@
 use tidegate_convergence::{Component, Record};
 
 use crate::decide::Stage;
-use crate::fault::Fault;
 use crate::ghost::Side;
 use crate::node::{Ask, Caller, Process, START_MS};
 use crate::truth::{Cause, CellTruth, End, Name, Part};
@@ -50,7 +49,7 @@ impl World {
         }
         self.agree();
         self.audit(false);
-        let rows = self.rows_written();
+        let rows = self.rows_and_names();
         let calls = self.quiet_calls();
         self.run_until(self.now_us + self.tuning.freshness.fresh_ms * 1_000 + 100_000);
         self.check_quiet(calls);
@@ -190,7 +189,7 @@ impl World {
             .cells
             .iter()
             .filter(|(name, cell)| {
-                let looked = probed && self.is_looked_at(**name);
+                let looked = probed && self.is_looked_at(home, **name);
                 self.counting(**name) && (looked || !cell.lost_alone)
             })
             .map(|(name, cell)| (*name, cell.clone()))
@@ -214,8 +213,8 @@ impl World {
 
     /// Whether the probes were about it. After a jump of its clock a process does not ask for as
     /// long as it is behind.
-    fn is_looked_at(&self, (subject, _): Name) -> bool {
-        subject < self.options.kinds.len() && !self.options.faults.has(Fault::Step)
+    fn is_looked_at(&self, home: usize, (subject, _): Name) -> bool {
+        subject < self.options.kinds.len() && !self.has_stepped(home)
     }
 
     /// What the store holds of a component.
@@ -283,7 +282,7 @@ impl World {
             }
             let lossy = cell.is_some_and(|cell| cell.lossy || cell.is_over(now_ms));
             // After the loss of a single cell, one that does not ask tells of it late.
-            let late = cell.is_some_and(|cell| cell.lost_alone) && !self.is_looked_at(name);
+            let late = cell.is_some_and(|cell| cell.lost_alone) && !self.is_looked_at(home, name);
             if view < held && !late || view != held && !lossy {
                 let total = truth.total(name);
                 wrong = Some(format!("{name:?}: view {view}, store {held}, truth {total}"));
@@ -332,7 +331,9 @@ impl World {
                     Some(End::Evicted) if cell.lossy => Some(Cause::EvictedAndLost),
                     Some(End::Left) => Some(Cause::Expired),
                     Some(End::Renamed) => Some(Cause::Renamed),
-                    None if cell.lost_alone && !self.is_looked_at(name) => Some(Cause::LostAlone),
+                    None if cell.lost_alone && !self.is_looked_at(home, name) => {
+                        Some(Cause::LostAlone)
+                    }
                     _ => None,
                 };
                 let part = *part;

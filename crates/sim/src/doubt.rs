@@ -10,7 +10,6 @@ use tidegate_convergence::{BreakerTuning, Grant, Shard, ShardReply, Token, Tunin
 use tidegate_limiter::Answer;
 
 use crate::decide::Concluded;
-use crate::fault::Fault;
 use crate::node::{Ask, Call, Caller, Process};
 use crate::truth::Name;
 use crate::world::World;
@@ -35,6 +34,8 @@ struct Doubt {
     late_ms: Option<u64>,
     /// How many calls that callers wait for were sent and answered since.
     answered: u32,
+    /// When there were enough of them.
+    probed_ms: Option<u64>,
     /// When the last one of those ended.
     busy_ms: u64,
     /// When the calls failed by which a breaker judges.
@@ -63,6 +64,9 @@ impl Doubts {
             (doubt.failed_ms, doubt.answered) = (Some(now_ms), 0);
         } else if awaited && doubt.failed_ms < Some(call.sent_ms) {
             doubt.answered += 1;
+            if doubt.answered == tuning.probes {
+                doubt.probed_ms = Some(now_ms);
+            }
         }
         if failed || opens || now_ms.saturating_sub(call.sent_ms) > LATE_MS {
             doubt.late_ms = Some(now_ms);
@@ -80,7 +84,11 @@ impl Doubts {
         if came_ms <= failed_ms + tuning.breaker.open_ms + retry_ms {
             return true;
         }
-        // A few are let through to see whether it is back, and the others do not wait for them.
+        // A few are let through to see whether it is back, and the others do not wait for them; nor
+        // do they ask again in the next moment, although those were answered.
+        if doubt.probed_ms.is_some_and(|probed_ms| came_ms <= probed_ms + retry_ms) {
+            return true;
+        }
         let probes = doubt.answered < tuning.breaker.probes;
         probes && (busy || came_ms <= doubt.busy_ms + retry_ms)
     }
@@ -142,9 +150,10 @@ impl World {
         // What several shards would have to grant is decided on what is read.
         let apart = caller.batch && c.last && ask.bounded;
         // What was heard of it is gone with it.
-        let drops = self.report.evicted > 0;
-        let flood = self.options.faults.has(Fault::Flood);
-        let dropped = drops && (flood || c.last && !c.in_vain);
+        let drops = process.dropped > 0;
+        let since_us = process.dropped_us.get(&ask.subject).copied();
+        let dropped = drops && c.last && !c.in_vain
+            || since_us.is_some_and(|at_us| at_us >= process.moment_us(caller.came.monotonic_ms));
         let waited = self.now_us >= caller.deadline_us && !self.is_quick();
         if apart || waited || dropped {
             return;

@@ -91,6 +91,23 @@ pub(crate) enum Trouble {
     },
 }
 
+impl Trouble {
+    /// For how long.
+    const fn lasts_us(self) -> u64 {
+        match self {
+            Self::Cut { for_us, .. }
+            | Self::Pause { for_us, .. }
+            | Self::Slow { for_us, .. }
+            | Self::Away { for_us, .. }
+            | Self::Outage { for_us, .. }
+            | Self::Lag { for_us }
+            | Self::Sever { for_us, .. }
+            | Self::Behead { paused_us: Some(for_us), .. } => for_us,
+            _ => 0,
+        }
+    }
+}
+
 /// How long a process that is asked to stop may take.
 const DRAIN_US: u64 = 6_000_000;
 
@@ -201,6 +218,7 @@ impl World {
         self.report.events += 1;
         self.note(&[2], || format!("{trouble:?}"));
         let now_us = self.now_us;
+        self.troubled_us = self.troubled_us.max(now_us + trouble.lasts_us());
         match trouble {
             Trouble::Cut { node, for_us } => {
                 self.struck_node(Fault::Partition, node);
@@ -396,7 +414,8 @@ impl World {
         match trouble {
             Trouble::Flush { home, shard } => {
                 self.struck_home(Fault::Flush, home);
-                let Home { store, truth, .. } = self.homes.at_mut(home);
+                let Home { store, truth, has_lost, .. } = self.homes.at_mut(home);
+                *has_lost = true;
                 store.memory.flush(shard);
                 truth.lose(of(shard), false);
                 self.allow_losses((home, shard), 1);
@@ -412,7 +431,8 @@ impl World {
                     return;
                 }
                 self.struck_home(Fault::Failover, home);
-                let Home { store, truth, answered } = self.homes.at_mut(home);
+                let Home { store, truth, answered, has_lost } = self.homes.at_mut(home);
+                *has_lost = true;
                 let Some((replica, expiries)) = store.replicas.remove(&shard) else { return };
                 store.memory.fail_over(shard, &replica);
                 answered.fail_over();
@@ -451,7 +471,8 @@ impl World {
 
     pub(crate) fn evict_cell(&mut self, home: usize, name: CellName) {
         self.struck_home(Fault::Evict, home);
-        let Home { store, truth, answered } = self.homes.at_mut(home);
+        let Home { store, truth, answered, has_lost } = self.homes.at_mut(home);
+        *has_lost = true;
         store.memory.evict(name);
         let Some(subject) = self.digests.get(&name.subject).copied() else { return };
         answered.drop_cell((subject, name.sequence));

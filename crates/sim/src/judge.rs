@@ -99,7 +99,7 @@ impl World {
         let elapsed_ms = if self.options.excuses { elapsed_ms } else { elapsed_ms.max(passed_ms) };
         let fresh = ghost.is_fresh(terms, elapsed_ms, self.tuning.freshness.fresh_ms, now_ms);
         let strict = ghost.is_strict(ask.limit, now_ms);
-        let jumps = self.options.faults.has(Fault::Step);
+        let jumps = self.has_jumped(process);
         let number = process.number;
         let excused = self.options.excuses && jumps && !strict;
         if c.admitted && !c.asked && !answer.degraded() && (strict || !fresh) && !excused {
@@ -163,13 +163,17 @@ impl World {
         let warm = fresh && !ghost.is_strict(ask.limit, now_ms);
         let lent = !ask.bounded || ghost.lends(terms, earlier, elapsed_ms);
         // An answer of a store that lost something is heard, and makes nothing fresh.
-        let lost = [Fault::Step, Fault::Flush, Fault::Failover, Fault::Evict, Fault::Behead];
-        let lost = lost.iter().any(|fault| self.options.faults.has(*fault));
+        let lost = self.homes.at(process.home).has_lost || self.has_jumped(process);
         let needless = warm && lent && !c.asked && !lost;
         if !ask.deny || !answer.degraded() || needless {
             let answer = *answer;
             self.broken("outage", || format!("process {number} denies {ask:?}: {answer:?}"));
         }
+    }
+
+    /// Whether the clock of a process has jumped.
+    fn has_jumped(&self, process: &Process) -> bool {
+        self.nodes.get(process.node).is_some_and(|node| node.stepped)
     }
 
     /// What is only held while the rest of its batch is asked for is lent, too.
@@ -190,7 +194,7 @@ impl World {
         let now_ms = reading.monotonic_ms;
         let terms = (ask.cost, ask.limit);
         let fresh = ghost.is_fresh(terms, elapsed_ms, self.tuning.freshness.fresh_ms, now_ms);
-        let jumps = self.options.excuses && self.options.faults.has(Fault::Step);
+        let jumps = self.options.excuses && self.has_jumped(process);
         let warm = (fresh || jumps) && !ghost.is_strict(ask.limit, now_ms);
         if !warm || !ghost.lends(terms, earlier, elapsed_ms) {
             let (number, company) = (process.number, ghost.company);
@@ -242,11 +246,13 @@ impl World {
         }
     }
 
-    /// Nobody waits for longer than it said, unless everything stands still.
+    /// Nobody waits for longer than it said, unless its node stands still.
     pub(crate) fn check_deadline(&mut self, process: &Process, caller: &Caller) {
-        let (number, faults) = (process.number, self.options.faults);
+        let number = process.number;
         let late_us = self.now_us.saturating_sub(caller.deadline_us);
-        if late_us > LATE_US && !faults.has(Fault::Pause) && !faults.has(Fault::Behead) {
+        let node = self.nodes.get(process.node);
+        let stood = node.is_some_and(|node| node.stood_until_us >= caller.deadline_us);
+        if late_us > LATE_US && !stood {
             self.broken("deadline", || format!("process {number} answers {late_us} us late"));
         }
     }
@@ -254,7 +260,7 @@ impl World {
     /// What the region refused, the view that it brought denies: unless time has passed.
     pub(crate) fn check_refused_twice(&mut self, process: &Process, caller: &Caller, fits: bool) {
         let (Some(turn), [ask]) = (caller.refused, caller.asks.as_slice()) else { return };
-        let timeless = self.options.late_readings && !self.options.faults.has(Fault::Step);
+        let timeless = self.options.late_readings && !self.has_jumped(process);
         // Who was granted too much takes it for its own, until it takes another name.
         let timeless = timeless && self.report.regranted == 0;
         let ghost = process.ghosts.get(&ask.subject).filter(|ghost| ghost.turn == turn);

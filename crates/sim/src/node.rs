@@ -196,6 +196,10 @@ pub(crate) struct Process {
     pub(crate) draining: bool,
     /// How many losses of the store it can have noticed.
     pub(crate) losses_max: u64,
+    /// Subjects that its table has dropped...
+    pub(crate) dropped: u64,
+    /// ...and when that was last noticed of each.
+    pub(crate) dropped_us: BTreeMap<usize, u64>,
     /// Shards that have answered it.
     pub(crate) shards_met: BTreeSet<Shard>,
     woken: Arc<AtomicBool>,
@@ -240,6 +244,8 @@ impl Process {
             timer_us: None,
             draining: false,
             losses_max: 0,
+            dropped: 0,
+            dropped_us: BTreeMap::new(),
             shards_met: BTreeSet::new(),
             woken,
             monotonic_base_ms: 10_000 + mix(chance) % 1_000_000_000,

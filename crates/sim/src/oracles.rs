@@ -42,6 +42,8 @@ impl World {
             }
         }
         self.report.evicted += 1;
+        process.dropped += 1;
+        process.dropped_us.insert(subject, self.now_us);
         process.ghosts.remove(&subject);
     }
 

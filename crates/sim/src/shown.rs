@@ -97,10 +97,14 @@ fn what_was_told_and_not_heard_is_seen() {
 #[test]
 fn rows_in_a_quiet_time_are_seen() {
     let (mut world, _) = world();
-    let before = world.rows_written();
+    let before = world.rows_and_names();
     world.check_silent(before);
     assert_eq!(seen(&world), None);
     world.database.as_mut().unwrap().rows += 1;
+    world.database.as_mut().unwrap().namings += 1;
+    world.check_silent(before);
+    assert_eq!(seen(&world), None, "who has just been named speaks for the first time");
+    world.database.as_mut().unwrap().namings -= 1;
     world.check_silent(before);
     assert_eq!(seen(&world), Some("feedback"));
 }

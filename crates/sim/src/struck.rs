@@ -8,6 +8,9 @@ use crate::fault::Fault;
 use crate::node::{Call, Caller, Process};
 use crate::world::World;
 
+/// What no leader and no reader of another region's rows can feel.
+const HARMLESS: [Fault; 3] = [Fault::Leave, Fault::Reorder, Fault::Duplicate];
+
 impl Call {
     /// What it is for.
     pub(crate) fn moment(&self) -> Moment {
@@ -66,6 +69,9 @@ impl World {
     /// A fault has struck, into all of these.
     pub(crate) fn struck(&mut self, fault: Fault, into: impl Into<Moments>) {
         let moments = into.into().with(Moment::Mended, self.healed);
+        if !HARMLESS.contains(&fault) {
+            self.troubled_us = self.troubled_us.max(self.now_us);
+        }
         self.report.faults.count(fault, moments);
     }
 

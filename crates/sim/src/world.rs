@@ -61,6 +61,8 @@ pub(crate) struct Home {
     pub(crate) truth: Truth,
     /// What was asked of the store.
     pub(crate) answered: Answered,
+    /// The store has lost something, by whatever.
+    pub(crate) has_lost: bool,
 }
 
 /// The regions.
@@ -71,7 +73,7 @@ impl Homes {
     fn new(regions: usize, shards: u16) -> Self {
         let home = |_| {
             let (store, truth) = (Store::new(shards), Truth::default());
-            Home { store, truth, answered: Answered::default() }
+            Home { store, truth, answered: Answered::default(), has_lost: false }
         };
         Self((0..regions.max(1)).map(home).collect())
     }
@@ -173,6 +175,8 @@ pub struct World {
     pub(crate) loss_permille: u64,
     pub(crate) duplicate_permille: u64,
     pub(crate) delay_permille: u64,
+    /// Until when something was wrong.
+    pub(crate) troubled_us: u64,
     /// Everything is mended.
     pub(crate) healed: bool,
     /// A process goes on under another name, for a reason that is excused: nothing more is judged.
@@ -233,6 +237,7 @@ impl World {
             loss_permille,
             duplicate_permille,
             delay_permille,
+            troubled_us: 0,
             healed: false,
             given_up: false,
             report: Report { global: options.is_global(), ..Report::default() },
@@ -343,6 +348,7 @@ impl World {
     pub(crate) fn start(&mut self, node: usize) {
         let number = self.processes;
         self.processes += 1;
+        self.troubled_us = self.troubled_us.max(self.now_us);
         let home = self.home_of(node);
         if self.options.is_private() {
             let shards = self.options.shards;
@@ -387,6 +393,7 @@ impl World {
             let reading = world.reading(process);
             let dropped = process.table.sweep(reading.into());
             world.report.evicted += dropped as u64;
+            process.dropped += dropped as u64;
             world.check_bounds(process);
         });
         if here {

@@ -17,7 +17,7 @@ const MARGIN_MS: u64 = 3_000;
 impl World {
     /// How long it may take: what was lost is posted again, twice; it waits to be published and is
     /// imported, twice; calls time out and breakers open before that, and another process leads.
-    fn settle_max_ms(&self) -> u64 {
+    pub(crate) fn settle_max_ms(&self) -> u64 {
         let GlobeTuning { rule, publish_max_ms, import_ms, repost_ms, breaker, .. } =
             self.options.globe;
         let GlobeTuning { timeout_ms, lease_ms, follow_ms, .. } = self.options.globe;
@@ -85,19 +85,20 @@ impl World {
     }
 
     /// INV-22: in a quiet time nothing is published.
-    pub(crate) fn check_silent(&mut self, before: u64) {
-        let rows = self.rows_written() - before;
+    pub(crate) fn check_silent(&mut self, before: (u64, u64)) {
+        let (rows, named) = self.rows_and_names();
+        let (rows, named) = (rows - before.0, named > before.1);
         // Who tries to publish what is refused also tries what went with it.
         let poisoned = self.database.as_ref().is_some_and(|database| database.poison.is_some());
         // A name that lapses in the quiet time lets its namesake speak for the first time.
-        let named = !self.options.faults.has(Fault::Namesake);
-        if rows > 0 && !poisoned && named && self.report.broken.is_none() {
+        if rows > 0 && !poisoned && !named && self.report.broken.is_none() {
             self.broken("feedback", || format!("{rows} rows are written with nothing new"));
         }
     }
 
-    pub(crate) fn rows_written(&self) -> u64 {
-        self.database.as_ref().map_or(0, |database| database.rows)
+    /// How many rows were written, and how often a process was given another name.
+    pub(crate) fn rows_and_names(&self) -> (u64, u64) {
+        self.database.as_ref().map_or((0, 0), |database| (database.rows, database.namings))
     }
 
     /// INV-30: rows that never came are given up.
@@ -215,7 +216,8 @@ impl World {
         posts.iter().any(|post| !(patient && lost(post)))
     }
 
-    fn has_stepped(&self, home: usize) -> bool {
+    /// Whether the clock of one of its nodes has jumped.
+    pub(crate) fn has_stepped(&self, home: usize) -> bool {
         let mut nodes = self.nodes.iter().enumerate();
         nodes.any(|(at, node)| node.stepped && self.home_of(at) == home)
     }

@@ -58,6 +58,8 @@ pub(crate) struct Database {
     bereft: BTreeSet<u32>,
     /// Rows written that repeat nothing.
     pub(crate) rows: u64,
+    /// How often a process was given a name that it did not have.
+    pub(crate) namings: u64,
     /// The longest way through the network, in microseconds.
     pub(crate) latency_us: u64,
 }
@@ -100,6 +102,7 @@ impl Database {
             readers: BTreeSet::new(),
             bereft: BTreeSet::new(),
             rows: 0,
+            namings: 0,
             latency_us: chance.of(&[2_000, 20_000, 120_000]).unwrap_or(2_000),
         })
     }

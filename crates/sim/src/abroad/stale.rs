@@ -21,6 +21,10 @@ impl World {
     /// time, and what is published is read in its time.
     pub(crate) fn check_stale(&mut self, process: &mut Process) {
         let Some(database) = self.database.as_ref().filter(|_| self.is_well_abroad()) else {
+            // What was hidden while something was wrong counts from when nothing is any more.
+            if let Some(abroad) = &mut process.abroad {
+                abroad.hidden.clear();
+            }
             return;
         };
         let Some((own, heard_ms)) =
@@ -74,13 +78,18 @@ impl World {
         wait_ms + SAY_MS
     }
 
-    /// Whether nothing is wrong in this world that a leader or a reader could feel, and all have
-    /// had the time to find each other.
+    /// Whether nothing is wrong that a leader or a reader could feel, nor was for as long as it may
+    /// take to get over it; and all have had the time to find each other.
     fn is_well_abroad(&self) -> bool {
-        let harmless = [Fault::Leave, Fault::Reorder, Fault::Duplicate];
-        let well = self.options.faults.iter().all(|fault| harmless.contains(&fault));
+        // These do not pass: clocks stay apart, rows stay away, and who was dropped says nothing.
+        let lasting =
+            [Fault::Skew, Fault::Step, Fault::Flood, Fault::Late, Fault::Poison, Fault::Namesake];
+        let lasts = lasting.into_iter().any(|fault| self.options.faults.has(fault));
         let away_us = self.database.as_ref().map_or(0, |database| database.away_until_us);
         let GlobeTuning { timeout_ms, lease_ms, .. } = self.options.globe;
-        well && self.now_us > away_us.saturating_add((timeout_ms + lease_ms) * 1_000)
+        let found_us = away_us.saturating_add((timeout_ms + lease_ms) * 1_000);
+        let over_ms = if self.troubled_us > 0 { self.settle_max_ms() } else { 0 };
+        let over_us = self.troubled_us + over_ms * 1_000;
+        !lasts && self.now_us > found_us.max(over_us)
     }
 }
