@@ -12,6 +12,7 @@
 
 mod assumed;
 mod counts;
+mod digests;
 mod feed;
 mod import;
 mod known;
@@ -38,6 +39,7 @@ use crate::global::{GlobalCall, Import, RegionName, RegionNumber};
 use crate::pack::Counter;
 use crate::store::ShardCall;
 use crate::tuning::GlobeTuning;
+use digests::Digests;
 use feed::Feed;
 use leader::Leader;
 use name::Name;
@@ -169,7 +171,7 @@ pub struct Globe {
     counts: GlobeCounts,
     name: Name,
     /// Where in the table subjects are that may concern other regions.
-    served: BTreeMap<Digest, Ticket>,
+    served: Digests<Ticket>,
     /// With more than this it is time to forget those that were evicted.
     served_max: usize,
     values: Values,
@@ -229,7 +231,7 @@ impl Globe {
             effects: Vec::new(),
             counts: GlobeCounts::default(),
             name: Name::new(identity),
-            served: BTreeMap::new(),
+            served: Digests::new(),
             served_max: SERVED_MIN,
             values: Values::new(tuning.values_max),
             untold: None,

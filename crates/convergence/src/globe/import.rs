@@ -201,7 +201,7 @@ impl Globe {
         if short || counter.expires_ms() <= at.now.unix_ms() {
             return;
         }
-        let ticket = self.served.get(&subject).copied();
+        let ticket = self.served.get(subject).copied();
         let serves = ticket.is_some_and(|ticket| at.table.cells(ticket).is_some());
         if planted::is(Planted::DropUnserved) && !serves {
             return;
@@ -236,12 +236,14 @@ impl Globe {
                 self.counts.round_trip_ms = at.ms().saturating_sub(since_ms);
             }
         } else if region_is_new {
-            self.answer(at, counter);
+            self.answer(at, counter, cell_is_new);
         }
         match ticket.filter(|_| serves) {
             Some(ticket) => self.bring(at, ticket, counter),
             None => {
-                self.served.remove(&subject);
+                if ticket.is_some() {
+                    self.served.remove(subject);
+                }
                 self.counts.cells_created += u64::from(cell_is_new && !own);
             }
         }
@@ -257,17 +259,19 @@ impl Globe {
         }
         let Some(cells) = at.table.cells(ticket) else { return };
         self.tell(&cells);
-        let elapsed_ms = at.now.unix_ms() % cells.window_ms.max(1);
-        self.consider(at, ticket, (self.sum(cells.current), elapsed_ms.max(1)));
+        if self.concerns(&cells, at.now) {
+            let elapsed_ms = at.now.unix_ms() % cells.window_ms.max(1);
+            self.weigh_up(at, &cells, (self.sum(cells.current), elapsed_ms.max(1)));
+        }
     }
 
     /// Another region uses a cell that this one has published something of. Alone this one may have
     /// kept half of it to itself, and those who served it may be gone: so it is looked at.
-    fn answer(&mut self, at: At<'_>, counter: &Counter) {
+    fn answer(&mut self, at: At<'_>, counter: &Counter, cell_is_new: bool) {
         let Counter { subject, window_ms, sequence, .. } = *counter;
-        let both = [sequence, sequence.saturating_sub(1)];
         let published = |sequence| self.values.of(window_ms, sequence, subject).own > 0;
-        if !both.into_iter().any(published) {
+        // Of a cell that is new nothing else is known: most are, and it need not be looked up.
+        if (cell_is_new || !published(sequence)) && !published(sequence.saturating_sub(1)) {
             return;
         }
         let post = Post { subject, window_ms, sequence, step: 1 };

@@ -152,7 +152,7 @@ impl Globe {
         self.tell(cells);
         // Those that were evicted are found out when they are looked for; most never are.
         if self.served.len() > self.served_max {
-            self.served.retain(|_, subject| at.table.cells(*subject).is_some());
+            self.served.retain(|subject| at.table.cells(*subject).is_some());
             self.served_max = self.served.len().saturating_mul(2).max(SERVED_MIN);
         }
     }
@@ -190,14 +190,20 @@ impl Globe {
     /// Tells the table what is known of some of the subjects that are not told yet.
     pub(super) fn tell_untold(&mut self, at: At<'_>) {
         let Some(from) = self.untold else { return };
-        let mut all = self.served.range(from..);
-        for (_, subject) in all.by_ref().take(TOLD_AT_ONCE) {
+        let (mut left, mut next) = (TOLD_AT_ONCE, None);
+        self.served.walk(from, |digest, subject| {
+            if left == 0 {
+                next = Some(digest);
+                return false;
+            }
+            left -= 1;
             let cells = at.table.cells(*subject);
             if let Some(cells) = cells.filter(|cells| self.concerns(cells, at.now)) {
                 self.tell(&cells);
             }
-        }
-        self.untold = all.next().map(|(digest, _)| *digest);
+            true
+        });
+        self.untold = next;
     }
 
     /// Posts a subject if that is worth it. `rate`: how much the region used of it in which time.
@@ -208,7 +214,8 @@ impl Globe {
         }
     }
 
-    fn weigh_up(&mut self, at: At<'_>, cells: &Cells<'_>, rate: (u64, u64)) {
+    /// The same, of one whose cells are at hand.
+    pub(super) fn weigh_up(&mut self, at: At<'_>, cells: &Cells<'_>, rate: (u64, u64)) {
         if self.is_little(at, cells) {
             return;
         }
@@ -293,7 +300,7 @@ impl Globe {
             }
             self.counts.reposted += 1;
             let CellName { subject, sequence } = cell;
-            let ticket = self.served.get(&subject).copied();
+            let ticket = self.served.get(subject).copied();
             match ticket.filter(|ticket| at.table.cells(*ticket).is_some()) {
                 Some(ticket) => self.consider(at, ticket, (0, 0)),
                 // It was evicted: what it used is in the regional store all the same. Once.

@@ -81,7 +81,7 @@ impl Globe {
 
     /// What a region that is this process alone has recorded of a cell.
     fn read_here(&self, at: At<'_>, post: &Post) -> Reply {
-        let ticket = self.served.get(&post.subject);
+        let ticket = self.served.get(post.subject);
         let cells = ticket.and_then(|ticket| at.table.cells(*ticket));
         let held = |sequence: u64| {
             let cells = cells?;
@@ -161,7 +161,7 @@ impl Globe {
 
     /// The mistake: a leader publishes nothing that it does not serve.
     fn omits(&self, subject: Digest) -> bool {
-        planted::is(Planted::PublishServedOnly) && !self.served.contains_key(&subject)
+        planted::is(Planted::PublishServedOnly) && self.served.get(subject).is_none()
     }
 
     /// What a mistake would publish instead of what the region has recorded.
@@ -171,7 +171,7 @@ impl Globe {
             return sum.saturating_add(self.values.of(window_ms, sequence, subject).foreign);
         }
         if planted::is(Planted::PublishUnconfirmed)
-            && let Some(ticket) = self.served.get(&subject)
+            && let Some(ticket) = self.served.get(subject)
             && let Some(cells) = at.table.cells(*ticket)
             && cells.sequence == sequence
         {

@@ -5,7 +5,6 @@
 //! one value lies in the cell's own entry.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 
 use tidegate_limiter::Digest;
 use tidegate_limiter::planted::{self, Planted};
@@ -13,12 +12,14 @@ use tidegate_limiter::planted::{self, Planted};
 use crate::global::RegionNumber;
 use crate::pack::Counter;
 
+use super::digests::Digests;
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub(super) struct Values {
     own: Option<RegionNumber>,
     /// By when they expire, and by the length of the window: both together name a window.
-    groups: BTreeMap<(u64, u64), BTreeMap<Digest, Held>>,
+    groups: BTreeMap<(u64, u64), Digests<Held>>,
     cells: usize,
     own_cells: usize,
     cells_max: usize,
@@ -74,9 +75,10 @@ impl Values {
     pub(super) fn set_own(&mut self, own: RegionNumber) -> bool {
         let before = self.own.replace(own);
         if before != Some(own) {
-            let holds = |held: &Held| held.count(own).is_some();
-            let all = self.groups.values().flat_map(BTreeMap::values);
-            self.own_cells = all.filter(|held| holds(held)).count();
+            self.own_cells = 0;
+            for group in self.groups.values() {
+                group.each(|held| self.own_cells += usize::from(held.count(own).is_some()));
+            }
         }
         before.is_some_and(|before| before != own)
     }
@@ -95,34 +97,29 @@ impl Values {
     pub(super) fn raise(&mut self, region: RegionNumber, counter: &Counter) -> Change {
         let group = (counter.expires_ms(), counter.window_ms);
         let full = self.cells >= self.cells_max;
-        let Some(held) = self.groups.get_mut(&group).and_then(|all| all.get_mut(&counter.subject))
-        else {
-            if full {
-                return Change::Dropped;
-            }
-            let held = Held::One(region, counter.count);
-            self.groups.entry(group).or_default().insert(counter.subject, held);
-            self.cells += 1;
-            self.own_cells += usize::from(self.own == Some(region));
-            return Change::Raised { cell_is_new: true, region_is_new: true };
-        };
-        let region_is_new = match held.count(region) {
-            Some(before) if before == counter.count => return Change::Known,
-            Some(before) if before > counter.count && !planted::is(Planted::Overwrite) => {
-                return Change::Known;
-            }
-            before => before.is_none(),
-        };
-        held.set(region, counter.count);
-        self.own_cells += usize::from(region_is_new && self.own == Some(region));
-        Change::Raised { cell_is_new: false, region_is_new }
+        if full && !self.groups.contains_key(&group) {
+            return Change::Dropped;
+        }
+        let change = self.groups.entry(group).or_default().meet(counter.subject, |held| {
+            let Some(held) = held else {
+                let new = Change::Raised { cell_is_new: true, region_is_new: true };
+                let one = Held::One(region, counter.count);
+                return if full { (None, Change::Dropped) } else { (Some(one), new) };
+            };
+            (None, held.raise(region, counter.count))
+        });
+        if let Change::Raised { cell_is_new, region_is_new } = change {
+            self.cells += usize::from(cell_is_new);
+            self.own_cells += usize::from(region_is_new && self.own == Some(region));
+        }
+        change
     }
 
     /// What is known of a cell.
     pub(super) fn of(&self, window_ms: u64, sequence: u64, subject: Digest) -> Value {
         let cell = Counter { window_ms, sequence, subject, count: 0 };
         let group = self.groups.get(&(cell.expires_ms(), window_ms));
-        let Some(held) = group.and_then(|group| group.get(&subject)) else {
+        let Some(held) = group.and_then(|group| group.get(subject)) else {
             return Value::default();
         };
         let mut value = Value::default();
@@ -146,7 +143,7 @@ impl Values {
     ) -> Vec<(RegionNumber, u64)> {
         let cell = Counter { window_ms, sequence, subject, count: 0 };
         let group = self.groups.get(&(cell.expires_ms(), window_ms));
-        let held = group.and_then(|group| group.get(&subject));
+        let held = group.and_then(|group| group.get(subject));
         held.map(|held| held.all().map(|(of, count)| (*of, *count)).collect()).unwrap_or_default()
     }
 
@@ -162,7 +159,7 @@ impl Values {
         let own = sequences.map(|sequence| {
             let cell = Counter { window_ms, sequence, subject, count: 0 };
             let group = self.groups.get(&(cell.expires_ms(), window_ms));
-            let Some(held) = group.and_then(|group| group.get(&subject)) else { return 0 };
+            let Some(held) = group.and_then(|group| group.get(subject)) else { return 0 };
             let regions = held.all().map(|(region, _)| *region);
             for region in regions.filter(|region| self.own != Some(*region)) {
                 if !others.contains(&region) {
@@ -177,43 +174,53 @@ impl Values {
     /// Goes on with a walk over all that the own region has published: looks at the next `most`
     /// cells. Returns what was found, and whether the walk is not over.
     pub(super) fn own(&self, walk: &mut OwnWalk, most: usize) -> (Vec<Counter>, bool) {
-        let (mut found, mut left) = (Vec::new(), most);
+        let (mut found, mut left, mut more) = (Vec::new(), most, false);
         for ((expires_ms, window_ms), group) in self.groups.range(walk.group..) {
-            let sequence = (expires_ms / (*window_ms).max(1)).saturating_sub(2);
-            let begun = walk.group == (*expires_ms, *window_ms);
-            let after = walk.after.filter(|_| begun);
-            let rest = after.map_or(Bound::Unbounded, Bound::Excluded);
-            for (subject, held) in group.range((rest, Bound::Unbounded)) {
-                if left == 0 {
-                    return (found, true);
+            let (window_ms, name) = (*window_ms, (*expires_ms, *window_ms));
+            let sequence = (expires_ms / window_ms.max(1)).saturating_sub(2);
+            let after = walk.after.filter(|_| walk.group == name);
+            group.walk(after.unwrap_or(Digest::from_bytes([0; 16])), |subject, held| {
+                if after == Some(subject) {
+                    return true;
+                }
+                more = left == 0;
+                if more {
+                    return false;
                 }
                 left -= 1;
-                *walk = OwnWalk { group: (*expires_ms, *window_ms), after: Some(*subject) };
+                *walk = OwnWalk { group: name, after: Some(subject) };
                 if let Some(count) = self.own.and_then(|own| held.count(own)) {
-                    let (window_ms, subject) = (*window_ms, *subject);
                     found.push(Counter { window_ms, sequence, subject, count });
                 }
+                true
+            });
+            if more {
+                break;
             }
         }
-        (found, false)
+        (found, more)
     }
 
-    /// Forgets what is of no use any more, up to `most` cells; says whether there are more.
+    /// Forgets what is of no use any more, about `most` cells; says whether there may be more.
     pub(super) fn expire(&mut self, unix_ms: u64, most: usize) -> bool {
         let early = |window_ms: u64| if planted::is(Planted::ExpiredEarly) { window_ms } else { 0 };
-        for _ in 0..most {
+        let mut left = most;
+        while left > 0 {
             let Some(mut first) = self.groups.first_entry() else { return false };
             let (expires_ms, window_ms) = *first.key();
             if expires_ms.saturating_sub(early(window_ms)) > unix_ms {
                 return false;
             }
-            let Some((_, held)) = first.get_mut().pop_first() else {
+            let some = first.get_mut().take_some();
+            if some.is_empty() {
                 first.remove();
-                continue;
-            };
-            self.cells = self.cells.saturating_sub(1);
-            let owned = self.own.is_some_and(|own| held.count(own).is_some());
-            self.own_cells = self.own_cells.saturating_sub(usize::from(owned));
+            }
+            left = left.saturating_sub(some.len().max(1));
+            self.cells = self.cells.saturating_sub(some.len());
+            if let Some(own) = self.own {
+                let owned = some.iter().filter(|(_, held)| held.count(own).is_some()).count();
+                self.own_cells = self.own_cells.saturating_sub(owned);
+            }
         }
         true
     }
@@ -230,6 +237,18 @@ impl Held {
 
     fn count(&self, region: RegionNumber) -> Option<u64> {
         self.all().find(|(of, _)| **of == region).map(|(_, count)| *count)
+    }
+
+    fn raise(&mut self, region: RegionNumber, count: u64) -> Change {
+        let before = self.count(region);
+        match before {
+            Some(before) if before == count => return Change::Known,
+            Some(before) if before > count && !planted::is(Planted::Overwrite) => {
+                return Change::Known;
+            }
+            _ => self.set(region, count),
+        }
+        Change::Raised { cell_is_new: false, region_is_new: before.is_none() }
     }
 
     fn set(&mut self, region: RegionNumber, count: u64) {

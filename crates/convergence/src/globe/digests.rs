@@ -1,0 +1,350 @@
+//! Things that are known by the digest of their subject, in the order of digests.
+//!
+//! Digests are as good as random, so their first bits say where they lie: each step to one goes by
+//! four bits, and the last ends at a short list. A search tree compares on each of its levels, in
+//! memory that no cache holds while a process hears of thousands of subjects it does not serve.
+
+use tidegate_limiter::Digest;
+
+/// Bits of a digest that a step goes by.
+const STEP_BITS: u32 = 4;
+const WAYS: usize = 1 << STEP_BITS;
+/// Most entries of a list. With one more it becomes sixteen lists. (One of them may hold all of it,
+/// and becomes sixteen with the next entry.)
+const LIST_MAX: usize = 24;
+/// Entries that a full list makes room for. Doubling would leave a third of the memory unused.
+const LIST_ROOM: usize = 2;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(super) struct Digests<T> {
+    root: Node<T>,
+    len: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Node<T> {
+    List(List<T>),
+    /// By the next bits of the digest.
+    Fork(Box<[Self; WAYS]>),
+}
+
+/// In the order of the digests.
+#[derive(Clone, Debug)]
+struct List<T>(Vec<(Digest, T)>);
+
+/// A digest, and how many of its bits are still to be gone by.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    digest: Digest,
+    left: u32,
+}
+
+impl Way {
+    const fn to(digest: Digest) -> Self {
+        Self { digest, left: u128::BITS }
+    }
+
+    /// Goes a step: says where to, and what is left.
+    fn step(self) -> (usize, Self) {
+        let left = self.left.saturating_sub(STEP_BITS);
+        let bits = u128::from_be_bytes(*self.digest.as_bytes()) >> left;
+        (usize::try_from(bits % WAYS as u128).unwrap_or(0), Self { left, ..self })
+    }
+}
+
+impl<T> Default for Digests<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Digests<T> {
+    pub(super) const fn new() -> Self {
+        Self { root: Node::List(List::new()), len: 0 }
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn get(&self, digest: Digest) -> Option<&T> {
+        let (mut node, mut way) = (&self.root, Way::to(digest));
+        loop {
+            match node {
+                Node::Fork(ways) => {
+                    let (at, rest) = way.step();
+                    (node, way) = (ways.get(at)?, rest);
+                }
+                Node::List(list) => {
+                    let at = list.find(digest).ok()?;
+                    return list.0.get(at).map(|(_, thing)| thing);
+                }
+            }
+        }
+    }
+
+    /// Shows what there is of a digest; if that is nothing, keeps what is given for it.
+    pub(super) fn meet<R>(
+        &mut self,
+        digest: Digest,
+        see: impl FnOnce(Option<&mut T>) -> (Option<T>, R),
+    ) -> R {
+        let (is_new, result) = self.root.meet(Way::to(digest), see);
+        self.len += usize::from(is_new);
+        result
+    }
+
+    pub(super) fn insert(&mut self, digest: Digest, thing: T) {
+        self.meet(digest, |held| match held {
+            Some(held) => {
+                *held = thing;
+                (None, ())
+            }
+            None => (Some(thing), ()),
+        });
+    }
+
+    pub(super) fn remove(&mut self, digest: Digest) {
+        self.len -= usize::from(self.root.remove(Way::to(digest)));
+    }
+
+    /// Removes what is not to be kept.
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
+        self.len = self.root.retain(&mut keep);
+    }
+
+    /// Removes some of the first, about as many as a list holds: none only if there is none.
+    pub(super) fn take_some(&mut self) -> Vec<(Digest, T)> {
+        let some = self.root.take_some();
+        self.len -= some.len();
+        some
+    }
+
+    /// Shows all from this digest on, in order, for as long as that is wanted.
+    pub(super) fn walk(&self, from: Digest, mut see: impl FnMut(Digest, &T) -> bool) {
+        self.root.walk(Some(Way::to(from)), &mut see);
+    }
+
+    /// All, in order.
+    pub(super) fn each(&self, mut see: impl FnMut(&T)) {
+        self.root.walk(None, &mut |_, thing| {
+            see(thing);
+            true
+        });
+    }
+}
+
+impl<T> Node<T> {
+    /// The same; says whether something new is kept.
+    fn meet<R>(
+        &mut self,
+        way: Way,
+        see: impl FnOnce(Option<&mut T>) -> (Option<T>, R),
+    ) -> (bool, R) {
+        let list = match self {
+            Self::Fork(ways) => {
+                let (at, rest) = way.step();
+                return at_mut(ways, at).meet(rest, see);
+            }
+            Self::List(list) => list,
+        };
+        let at = match list.find(way.digest) {
+            Ok(at) => return (false, see(list.0.get_mut(at).map(|(_, thing)| thing)).1),
+            Err(at) => at,
+        };
+        let (given, result) = see(None);
+        let is_new = given.is_some();
+        if let Some(thing) = given {
+            list.insert(at, (way.digest, thing));
+            if list.0.len() > LIST_MAX && way.left > 0 {
+                *self = Self::fork(std::mem::take(&mut list.0), way.left);
+            }
+        }
+        (is_new, result)
+    }
+
+    /// Entries whose digests differ in this many last bits at most.
+    fn fork(entries: Vec<(Digest, T)>, left: u32) -> Self {
+        let mut ways = Box::new([const { Self::List(List::new()) }; WAYS]);
+        for (digest, thing) in entries {
+            let (at, _) = Way { digest, left }.step();
+            if let Self::List(list) = at_mut(&mut ways, at) {
+                list.insert(list.0.len(), (digest, thing));
+            }
+        }
+        Self::Fork(ways)
+    }
+
+    fn remove(&mut self, way: Way) -> bool {
+        match self {
+            Self::Fork(ways) => {
+                let (at, rest) = way.step();
+                at_mut(ways, at).remove(rest)
+            }
+            Self::List(list) => list.find(way.digest).map(|at| list.0.remove(at)).is_ok(),
+        }
+    }
+
+    /// Says how many are left.
+    fn retain(&mut self, keep: &mut impl FnMut(&T) -> bool) -> usize {
+        match self {
+            Self::Fork(ways) => {
+                let left = ways.iter_mut().map(|way| way.retain(keep)).sum();
+                if left == 0 {
+                    *self = Self::List(List::new());
+                }
+                left
+            }
+            Self::List(List(list)) => {
+                list.retain(|(_, thing)| keep(thing));
+                list.shrink_to_fit();
+                list.len()
+            }
+        }
+    }
+
+    fn take_some(&mut self) -> Vec<(Digest, T)> {
+        match self {
+            Self::Fork(ways) => {
+                let all = ways.iter_mut().map(Self::take_some);
+                let some = all.into_iter().find(|some| !some.is_empty()).unwrap_or_default();
+                if some.is_empty() {
+                    // It is not looked through again.
+                    *self = Self::List(List::new());
+                }
+                some
+            }
+            Self::List(list) => std::mem::take(&mut list.0),
+        }
+    }
+
+    /// Says whether more is wanted.
+    fn walk(&self, from: Option<Way>, see: &mut impl FnMut(Digest, &T) -> bool) -> bool {
+        match self {
+            Self::Fork(ways) => {
+                let (first, rest) = from.map_or((0, None), |way| {
+                    let (at, rest) = way.step();
+                    (at, Some(rest))
+                });
+                let mut ways = ways.iter().skip(first);
+                ways.next().is_none_or(|way| way.walk(rest, see))
+                    && ways.all(|way| way.walk(None, see))
+            }
+            Self::List(list) => {
+                let first = from.map_or(0, |way| list.find(way.digest).unwrap_or_else(|at| at));
+                list.0.iter().skip(first).all(|(digest, thing)| see(*digest, thing))
+            }
+        }
+    }
+}
+
+impl<T> List<T> {
+    const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Where a digest is, or would be.
+    fn find(&self, digest: Digest) -> Result<usize, usize> {
+        let number = |digest: Digest| u128::from_be_bytes(*digest.as_bytes());
+        self.0.binary_search_by_key(&number(digest), |(of, _)| number(*of))
+    }
+
+    fn insert(&mut self, at: usize, entry: (Digest, T)) {
+        if self.0.len() == self.0.capacity() {
+            self.0.reserve_exact(LIST_ROOM);
+        }
+        self.0.insert(at, entry);
+    }
+}
+
+#[expect(clippy::indexing_slicing, reason = "a step says where to go of as many ways as there are")]
+const fn at_mut<T>(ways: &mut [Node<T>; WAYS], at: usize) -> &mut Node<T> {
+    &mut ways[at % WAYS]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Some that differ in their last bits only, and some that differ at once.
+    fn digest() -> impl Strategy<Value = Digest> {
+        let near = (0..200_u128).prop_map(|last| 7 << 120 | last);
+        let far = (0..200_u128).prop_map(|first| first << 120 | first);
+        prop_oneof![near, far].prop_map(|number| Digest::from_bytes(number.to_be_bytes()))
+    }
+
+    fn all(digests: &Digests<u64>, from: Digest) -> Vec<(Digest, u64)> {
+        let mut all = Vec::new();
+        digests.walk(from, |digest, number| {
+            all.push((digest, *number));
+            true
+        });
+        all
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        #[test]
+        fn they_are_what_an_ordered_map_is(
+            steps in prop::collection::vec((digest(), 0..8_u64), 0..600),
+            from in digest(),
+        ) {
+            let (mut digests, mut model) = (Digests::new(), BTreeMap::new());
+            for (digest, number) in steps {
+                if number == 0 {
+                    digests.remove(digest);
+                    model.remove(&digest);
+                } else {
+                    digests.insert(digest, number);
+                    model.insert(digest, number);
+                }
+                prop_assert_eq!(digests.get(digest), model.get(&digest));
+            }
+            let expected: Vec<_> = model.range(from..).map(|(of, number)| (*of, *number)).collect();
+            prop_assert_eq!(all(&digests, from), expected);
+            digests.retain(|number| number % 2 == 0);
+            model.retain(|_, number| *number % 2 == 0);
+            let mut left: Vec<(Digest, u64)> = Vec::new();
+            prop_assert_eq!(digests.len(), model.len());
+            loop {
+                let some = digests.take_some();
+                if some.is_empty() {
+                    break;
+                }
+                left.extend(some);
+            }
+            prop_assert_eq!(left, model.into_iter().collect::<Vec<_>>());
+            prop_assert_eq!(digests.len(), 0);
+        }
+    }
+
+    #[test]
+    fn what_is_not_given_is_not_kept() {
+        let (mut digests, one) = (Digests::<u64>::new(), Digest::from_bytes([1; 16]));
+        assert!(digests.meet(one, |held| (None, held.is_none())));
+        assert_eq!((digests.len(), digests.get(one)), (0, None));
+        digests.insert(one, 5);
+        let held = digests.meet(one, |held| (Some(9), held.copied()));
+        assert_eq!((held, digests.get(one)), (Some(5), Some(&5)));
+    }
+
+    #[test]
+    fn a_walk_ends_when_it_is_told_to() {
+        let mut digests = Digests::new();
+        for number in 0..100 {
+            digests.insert(Digest::from_bytes([number; 16]), number);
+        }
+        let mut seen = Vec::new();
+        digests.walk(Digest::from_bytes([40; 16]), |_, number| {
+            seen.push(*number);
+            seen.len() < 3
+        });
+        assert_eq!(seen, [40, 41, 42]);
+    }
+}
