@@ -118,6 +118,9 @@ impl Globe {
                 self.leader.sent.clear();
             }
             Err(_) => {
+                // Without a breaker: there is one call at a time, and after a failure none for four
+                // times as long as others wait. By the default tuning an open one would let a probe
+                // through every 5 s instead of every 2 s, and the region would have its name later.
                 let retry_ms = self.dice.jitter(self.tuning.retry_ms.saturating_mul(4));
                 self.name.next_ms = at.ms().saturating_add(retry_ms);
             }
