@@ -67,7 +67,7 @@ fn try_one(smoke: bool, figures: &mut Figures, limit: u64, trick: &Trick) -> Res
         let mut scheme = Rfc::new(&world, Table::Memory(std::collections::BTreeMap::new()));
         rfc.extend(attempt(&mut world, &mut scheme)?);
         let mut world = self::world(limit, trick, seed)?;
-        let mut scheme = Ours::new(&mut world, Feed::Memory(Default::default()))?;
+        let mut scheme = Ours::new(&mut world, Feed::memory())?;
         ours.extend(attempt(&mut world, &mut scheme)?);
     }
     let case = format!("{} limit {limit}", trick.name);

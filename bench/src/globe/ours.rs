@@ -20,10 +20,8 @@ use crate::Failure;
 use globes::Globes;
 use latency::Latency;
 
-/// From sending what is published to its being there for others.
-pub(crate) const VISIBLE_MS: u64 = 200;
-/// What goes no farther than the region, and what reads.
-const NEAR_MS: u64 = 1;
+/// How long a call takes, to the region or to the database.
+const CALL_MS: u64 = 1;
 /// How long a process keeps to itself what is too little to be worth a replay.
 const REPLAY_MS: u64 = 1_000;
 /// Which part of the limit is worth one at once...
@@ -183,11 +181,6 @@ impl<'a> Ours<'a> {
         for effect in self.globes.take_effects(process) {
             let region = self.globes.region(process);
             self.latency.sent(world, region, &effect);
-            let far = match &effect {
-                GlobeEffect::Global { call: GlobalCall::Import(_), .. } => false,
-                GlobeEffect::Global { .. } => true,
-                GlobeEffect::Board { .. } | GlobeEffect::Region { .. } => false,
-            };
             let sent = Some((process, effect));
             let number = match self.free.pop() {
                 Some(number) => {
@@ -196,8 +189,7 @@ impl<'a> Ours<'a> {
                 }
                 None => self.under_way.add(sent),
             };
-            let after_ms = if far { VISIBLE_MS } else { NEAR_MS };
-            world.at(world.ms + after_ms, Event::Deliver(number));
+            world.at(world.ms + CALL_MS, Event::Deliver(number));
         }
         if let Some(tick_ms) = self.globes.next_tick(process, world.ms) {
             world.at(tick_ms, Event::Tick(process));

@@ -6,8 +6,8 @@
 mod table;
 
 use super::dense::Dense;
+use super::feed::VISIBLE_MS;
 use super::fleet::PROCESSES;
-use super::ours::VISIBLE_MS;
 use super::world::{Event, Scheme, Spot, World, weigh};
 use crate::Failure;
 pub(crate) use table::Table;
