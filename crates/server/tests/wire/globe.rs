@@ -3,6 +3,7 @@
 
 mod fleet;
 mod flow;
+mod lines;
 mod start;
 mod tools;
 

@@ -65,7 +65,8 @@ pub(super) fn join(globe: &str, name: &str, redis: Option<&str>) -> Server {
 /// Two regions of two processes.
 pub(super) struct Fleet {
     pub(super) database: MariaDbServer,
-    _redis: [RedisServer; 2],
+    /// Of each region.
+    pub(super) redis: [RedisServer; 2],
     /// The first two are one region, the others the other.
     pub(super) processes: [Server; 4],
 }
@@ -79,7 +80,7 @@ impl Fleet {
         let places = [("eu", &urls[0]), ("eu", &urls[0]), ("us", &urls[1]), ("us", &urls[1])];
         let join = |(name, redis): (&str, &String)| join(&database.url(), name, Some(redis));
         let processes = places.map(join);
-        Self { database, _redis: redis, processes }
+        Self { database, redis, processes }
     }
 }
 

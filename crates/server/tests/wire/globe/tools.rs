@@ -21,7 +21,7 @@ fn each(name: &str, test: impl Fn(&str, &dyn GlobalStore, &Runtime)) {
 }
 
 /// The one JSON value that is said by a command that ends with `code`.
-fn said_json(args: &[&str], code: i32) -> Value {
+pub(super) fn said_json(args: &[&str], code: i32) -> Value {
     let said = run(&[args, &["--output", "json"]].concat(), code);
     assert_eq!(said.lines().count(), 1, "{said}");
     serde_json::from_str(&said).unwrap()
