@@ -88,8 +88,18 @@ impl Counters {
     /// This thread's set.
     #[inline]
     pub(crate) fn mine(&self) -> Tally<'_> {
-        let [.., last] = &self.stripes;
-        match self.stripes.get(number_of_this_thread()).filter(|own| !std::ptr::eq(*own, last)) {
+        let [own @ .., _] = &self.stripes;
+        match own.get(number_of_this_thread()) {
+            Some(own) => Tally { stripe: own, alone: true },
+            None => self.first_or_shared(),
+        }
+    }
+
+    /// The set of a thread that counts for the first time, or shares the last one.
+    #[cold]
+    fn first_or_shared(&self) -> Tally<'_> {
+        let [own @ .., last] = &self.stripes;
+        match own.get(number_this_thread()) {
             Some(own) => Tally { stripe: own, alone: true },
             None => Tally { stripe: last, alone: false },
         }
@@ -133,21 +143,39 @@ impl Tally<'_> {
     }
 }
 
-/// Threads are numbered in the order in which they first count something; no number is given
-/// twice.
+#[cfg(not(any(loom, shuttle)))]
+thread_local! {
+    /// Of a thread that has none yet, one that nobody has. Nothing has to be made for it when a
+    /// thread begins, nor undone when it ends.
+    static NUMBER: std::cell::Cell<usize> = const { std::cell::Cell::new(NO_NUMBER) };
+}
+
+const NO_NUMBER: usize = usize::MAX;
+
 #[cfg(not(any(loom, shuttle)))]
 #[inline]
 fn number_of_this_thread() -> usize {
-    use std::sync::atomic::AtomicUsize;
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static NUMBER: usize = THREADS.fetch_add(1, Ordering::Relaxed);
+    NUMBER.get()
+}
+
+/// Threads are numbered in the order in which they first count something; no number is given
+/// twice.
+#[cfg(not(any(loom, shuttle)))]
+fn number_this_thread() -> usize {
+    static THREADS: AtomicU64 = AtomicU64::new(0);
+    if NUMBER.get() == NO_NUMBER {
+        let number = THREADS.fetch_add(1, Ordering::Relaxed);
+        NUMBER.set(usize::try_from(number).unwrap_or(NO_NUMBER));
     }
-    // A thread that is ending has no number any more.
-    NUMBER.try_with(|number| *number).unwrap_or(usize::MAX)
+    NUMBER.get()
 }
 
 #[cfg(any(loom, shuttle))]
 fn number_of_this_thread() -> usize {
-    usize::MAX
+    NO_NUMBER
+}
+
+#[cfg(any(loom, shuttle))]
+fn number_this_thread() -> usize {
+    NO_NUMBER
 }

@@ -250,6 +250,18 @@ const fn halves(word: u128) -> [u64; 2] {
     [word as u64, (word >> 64) as u64]
 }
 
+/// What a pair of words adds to NH.
+#[inline]
+fn product([first, second]: [u64; 2], [a, b]: [u64; 2]) -> u128 {
+    u128::from(first.wrapping_add(a)).wrapping_mul(u128::from(second.wrapping_add(b)))
+}
+
+/// The pair of words that sixteen bytes are.
+#[inline]
+const fn words(pair: &[u8; PAIR]) -> [u64; 2] {
+    halves(u128::from_le_bytes(*pair))
+}
+
 /// NH: the sum of (word + key) · (word + key) over pairs of words.
 struct Sum<'a> {
     seed: &'a Seed,
@@ -266,11 +278,9 @@ impl<'a> Sum<'a> {
 
     /// Takes in a pair of words. There are at most [`PAIRS`].
     #[inline]
-    fn take_pair(&mut self, [first, second]: [u64; 2]) {
-        if let Some(([a, b], rest)) = self.keys.split_first() {
-            let (first, second) = (first.wrapping_add(*a), second.wrapping_add(*b));
-            let product = u128::from(first).wrapping_mul(u128::from(second));
-            self.sum = self.sum.wrapping_add(product);
+    fn take_pair(&mut self, pair: [u64; 2]) {
+        if let Some((key, rest)) = self.keys.split_first() {
+            self.sum = self.sum.wrapping_add(product(pair, *key));
             self.keys = rest;
         }
     }
@@ -286,10 +296,10 @@ impl<'a> Sum<'a> {
         };
         let (pairs, rest) = bytes.as_chunks::<PAIR>();
         for pair in pairs {
-            self.take_pair(halves(u128::from_le_bytes(*pair)));
+            self.take_pair(words(pair));
         }
         if !rest.is_empty() {
-            self.take_pair(halves(u128::from_le_bytes(*last)));
+            self.take_pair(words(last));
         }
     }
 
@@ -313,6 +323,10 @@ pub(crate) struct Key {
 
 /// Marks an input that is a digest because the text was too long.
 const LONG: u64 = 1 << 63;
+/// Pairs for a part of a subject whose parts are all short.
+const SHORT_PAIRS: usize = 2;
+/// Most bytes of such a part.
+const SHORT: u64 = (SHORT_PAIRS * PAIR) as u64;
 
 impl Key {
     /// Not inlined: with it, a decision needs more registers than there are.
@@ -324,20 +338,54 @@ impl Key {
         // A part has at most 2,048 bytes: three lengths fit beside the mark, and say where one
         // part ends and which of the last words are filling.
         let lengths = workspace << 32 | namespace << 16 | identifier;
-        let pairs = |part: &[u8]| part.len().div_ceil(PAIR);
-        let [first, second, third] = parts;
-        let fingerprint = if pairs(first) + pairs(second) + pairs(third) < PAIRS {
-            let mut sum = Sum::new(seed);
-            sum.take_pair([subject.window.as_millis(), lengths]);
-            sum.take(first);
-            sum.take(second);
-            sum.take(third);
-            sum.finish()
+        // None is empty: all are short if none of the lengths has a bit above, taken one less.
+        let longest = (workspace - 1) | (namespace - 1) | (identifier - 1);
+        let fingerprint = if longest < SHORT {
+            short_fingerprint(parts, [subject.window.as_millis(), lengths], seed)
         } else {
-            long_fingerprint(subject, lengths | LONG, seed)
+            any_fingerprint(subject, lengths, seed)
         };
         Self { hash: seed.spread.hash(fingerprint), fingerprint }
     }
+}
+
+/// Of parts that are all short, as nearly all are: each has its pairs at a fixed place, so that
+/// there is nothing to count. Which subjects these are, their lengths say, so that what is taken in
+/// is of no other subject.
+#[inline]
+fn short_fingerprint(parts: [&[u8]; 3], head: [u64; 2], seed: &Seed) -> [u64; 2] {
+    let [[a, b], keys @ ..] = &seed.keys;
+    let (places, _) = keys.as_chunks::<SHORT_PAIRS>();
+    let mut sum = product(head, [*a, *b]);
+    for (part, [first_key, last_key]) in parts.into_iter().zip(places) {
+        // In each case to the end: carrying four words out of it takes more registers than there
+        // are.
+        let (first, last) = match (part.first_chunk::<PAIR>(), part.last_chunk::<PAIR>()) {
+            (Some(first), Some(last)) => {
+                (product(words(first), *first_key), product(words(last), *last_key))
+            }
+            _ => (product(short_pair(part), *first_key), product([0; 2], *last_key)),
+        };
+        sum = sum.wrapping_add(first).wrapping_add(last);
+    }
+    let rest = seed.rests.get(1 + 3 * SHORT_PAIRS).copied().unwrap_or(0);
+    halves(sum.wrapping_add(rest))
+}
+
+/// Of any text.
+#[inline(never)]
+fn any_fingerprint(subject: &Subject<'_>, lengths: u64, seed: &Seed) -> [u64; 2] {
+    let parts = [subject.workspace, subject.namespace, subject.identifier]
+        .map(|part| part.as_str().as_bytes());
+    if parts.iter().map(|part| part.len().div_ceil(PAIR)).sum::<usize>() >= PAIRS {
+        return long_fingerprint(subject, lengths | LONG, seed);
+    }
+    let mut sum = Sum::new(seed);
+    sum.take_pair([subject.window.as_millis(), lengths]);
+    for part in parts {
+        sum.take(part);
+    }
+    sum.finish()
 }
 
 /// Of a digest instead of a text that is too long: collision-resistant, keyed per process, and by

@@ -10,6 +10,7 @@
 //!    last load). If it is the one it looked up, the claim is on the right subject and now keeps
 //!    the ledger there; if not, the claim is taken back before `mine` ever saw it.
 
+mod at_once;
 mod decide;
 mod peek;
 mod place;
@@ -22,6 +23,7 @@ use crate::request::{WINDOW_MS_MAX, Window};
 use crate::sync::{AtomicU64, Ordering, replace};
 use crate::time::Now;
 
+pub(crate) use at_once::{AtOnce, Undecided};
 pub(crate) use decide::{Claim, Denied, Look, Refusal, Terms, Verdict};
 pub(crate) use peek::{Held, Peek, would_ask};
 pub(crate) use place::Place;

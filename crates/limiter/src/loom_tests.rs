@@ -16,6 +16,7 @@ use crate::register::Turn;
 use crate::request::{Cost, Limit, Window};
 use crate::reserve::{Held, Reserved, Want};
 use crate::time::Now;
+use ways::explore;
 
 #[path = "loom_tests/credit.rs"]
 mod credit;
@@ -25,6 +26,8 @@ mod region;
 mod reuse;
 #[path = "loom_tests/turns.rs"]
 mod turns;
+#[path = "loom_tests/ways.rs"]
+mod ways;
 
 const WINDOW_MS: u64 = 1_000;
 
@@ -64,7 +67,7 @@ fn ledger() -> (Arc<Memory>, u64) {
 
 fn admit(memory: &Memory, era: u64, terms: Terms, now: Now) -> Option<bool> {
     let ledger = memory.ledger();
-    match ledger.claim(era, terms, now) {
+    match memory.claim(era, terms, now) {
         Verdict::Held(claim, _) => {
             ledger.commit(claim, terms);
             Some(true)
@@ -78,19 +81,6 @@ fn admit(memory: &Memory, era: u64, terms: Terms, now: Now) -> Option<bool> {
 fn held(memory: &Memory, turn: Turn) -> (u64, u64) {
     let cell = memory.ledger().cell(turn);
     (cell.claimed.read(turn), cell.mine.read(turn))
-}
-
-#[cfg(shuttle)]
-fn explore(_: Option<usize>, test: impl Fn() + Sync + Send + 'static) {
-    super::explore(test);
-}
-
-#[cfg(loom)]
-fn explore(preemptions: Option<usize>, test: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = preemptions;
-    builder.max_branches = 100_000;
-    builder.check(test);
 }
 
 /// A bound for two threads whose every order takes minutes to hours: without it if
@@ -383,7 +373,7 @@ fn retire_keeps_what_is_claimed() {
         let (ledger, era) = ledger();
         let batch = {
             let ledger = Arc::clone(&ledger);
-            thread::spawn(move || match ledger.ledger().claim(era, terms(2, 1), at(10)) {
+            thread::spawn(move || match ledger.claim(era, terms(2, 1), at(10)) {
                 Verdict::Held(claim, _) => {
                     let kept = ledger.ledger().era() == era;
                     ledger.ledger().release(claim);
@@ -424,14 +414,14 @@ fn a_boundary_admits_no_more_than_either_order() {
 fn retire_sees_one_claim_follow_another() {
     explore(None, || {
         let (ledger, era) = ledger();
-        let Verdict::Held(first, _) = ledger.ledger().claim(era, terms(5, 1), at(10)) else {
+        let Verdict::Held(first, _) = ledger.claim(era, terms(5, 1), at(10)) else {
             panic!("there was room");
         };
         let other = {
             let ledger = Arc::clone(&ledger);
             thread::spawn(move || {
                 ledger.ledger().release(first);
-                if let Verdict::Held(claim, _) = ledger.ledger().claim(era, terms(5, 1), at(10)) {
+                if let Verdict::Held(claim, _) = ledger.claim(era, terms(5, 1), at(10)) {
                     assert_eq!(ledger.ledger().era(), era, "a claim keeps its ledger");
                     ledger.ledger().release(claim);
                 }
@@ -455,7 +445,7 @@ fn a_denial_says_what_caused_it() {
                 let _ = held.reserve(want, at(10));
             })
         };
-        if let Verdict::Denied(look) = ledger.ledger().claim(era, terms(1, 1), at(10)) {
+        if let Verdict::Denied(look) = ledger.claim(era, terms(1, 1), at(10)) {
             let reason = ledger.ledger().deny(era, &look, terms(1, 1), at(10));
             assert_eq!(reason, Denied::Reserved, "nothing was ever spent");
         }

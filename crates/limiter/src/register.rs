@@ -94,6 +94,21 @@ impl Word {
     pub(crate) const fn count_in(self, turn: Turn) -> u64 {
         if self.turn().0 == turn.0 { self.count() } else { 0 }
     }
+
+    /// The count, if the word is of this turn.
+    #[inline]
+    pub(crate) const fn count_of(self, turn: Turn) -> Option<u64> {
+        // What is left of a word of the same turn is its count; of another, there is more above.
+        let count = self.0 ^ (turn.0 << COUNT_BITS);
+        if count <= COUNT_MAX { Some(count) } else { None }
+    }
+
+    /// The same turn with a larger count, for those who know that it is one.
+    #[inline]
+    pub(crate) const fn plus(self, more: u64) -> Self {
+        debug_assert!(self.count() + more <= COUNT_MAX);
+        Self(self.0.wrapping_add(more))
+    }
 }
 
 /// What a write to a register came to.

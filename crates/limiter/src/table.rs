@@ -4,6 +4,7 @@
 //! only the shard that it belongs to. Ledgers are never freed, only used again, so that a
 //! decision can never touch memory that is gone: see [`crate::ledger`].
 
+mod answers;
 mod ask;
 mod explain;
 mod index;
@@ -15,12 +16,14 @@ mod restore;
 mod shard;
 mod structure;
 
-use crate::answer::{Answer, BatchAnswer, Denial, Retry, Source};
+use crate::answer::{Answer, BatchAnswer, Denial};
 use crate::batch;
 use crate::cells::CellHandle;
 use crate::counters::{Counters, Counts};
 use crate::key::{FleetSecret, Key, Seed};
-use crate::ledger::{Claim, Denied, Look, Place, Refusal, Terms, Verdict};
+use crate::ledger::{
+    AtOnce, Claim, Denied, Ledger, Look, Place, Refusal, Terms, Undecided, Verdict,
+};
 use crate::register::Turn;
 use crate::request::{Batch, Request, Subject};
 use crate::sync::{AtomicU64, Ordering};
@@ -100,21 +103,66 @@ impl Table {
     /// Decides one request. The [type](Self) has an example.
     pub fn decide(&self, request: &Request<'_>, now: Now) -> Answer {
         let key = Key::of(&request.subject, &self.seed);
-        let terms = Terms::of(request);
-        let shard = self.shard(&key);
-        if let Some(spot) = shard.find(&key) {
-            // Here, and only here, everything is inlined: this is the path of nearly every request.
-            match spot.ledger.claim_here(spot.era, terms, now) {
-                Verdict::Held(claim, look) => {
-                    let answer = self.admit(&spot, request, (claim, &look), now);
-                    return self.unasked(answer, request);
+        let found = self.shard(&key).find_first(&key);
+        let Some(Spot { ledger, era, .. }) = found.filter(|_| self.regional.is_none()) else {
+            return self.decide_slowly(&key, request, Undecided::default(), now);
+        };
+        // Here, and only here, everything is inlined: this is the path of nearly every request of
+        // a process on its own.
+        match ledger.claim_at_once(era, Terms::of(request), now) {
+            Ok(AtOnce::Held(claim, look)) => {
+                if ledger.commit_at_once(&claim) {
+                    self.counters.mine().count(|all| &all.admitted_local);
+                } else {
+                    self.commit_slowly(ledger, claim, request);
                 }
-                Verdict::Denied(seen) => return self.deny(&spot, request, &seen, now),
-                Verdict::Moved => self.counters.mine().count(|all| &all.ledgers_moved),
+                Answer::admit(request, &look, now)
             }
+            Ok(AtOnce::Denied(look)) => {
+                let counters = self.counters.mine();
+                counters.count(|all| &all.denied_local);
+                if ledger.arm_if_exhausted(era, look.used, Terms::of(request), now) {
+                    counters.count(|all| &all.strict_armed);
+                }
+                Answer::of(request, &look, (Some(Denial::Limit), request.cost.get()), now)
+            }
+            Err(undecided) => self.decide_slowly(&key, request, undecided, now),
         }
-        let answer = self.decide_anew(&key, request, now);
-        self.unasked(answer, request)
+    }
+
+    /// Decides what could not be decided at once.
+    #[inline(never)]
+    fn decide_slowly(
+        &self,
+        key: &Key,
+        request: &Request<'_>,
+        undecided: Undecided,
+        now: Now,
+    ) -> Answer {
+        let conclude = |spot: Spot<'_>| {
+            let verdict = spot.ledger.claim_after(undecided, spot.era, Terms::of(request), now);
+            self.conclude(&spot, request, verdict, now)
+        };
+        let answer = self.shard(key).find(key).and_then(conclude);
+        self.unasked(answer.unwrap_or_else(|| self.decide_anew(key, request, now)), request)
+    }
+
+    /// Commits what begins a cell, comes near its limit, or meets another admission.
+    #[inline(never)]
+    fn commit_slowly(&self, ledger: Ledger<'_>, claim: Claim, request: &Request<'_>) {
+        let begins = ledger.commit_slowly(claim, Terms::of(request));
+        self.count_admission(claim, begins);
+    }
+
+    fn count_admission(&self, claim: Claim, begins: bool) {
+        let counters = self.counters.mine();
+        counters.count(|all| &all.admitted_local);
+        if begins {
+            counters.count(|all| &all.cells_begun);
+        }
+        if claim.races > 0 {
+            counters.count_many(|all| &all.races_lost, claim.races.into());
+        }
     }
 
     /// Decides a batch: all requests are admitted, or none is.
@@ -245,14 +293,7 @@ impl Table {
         if request.cost.get() > 0 {
             self.note_if_due(spot, claim.turn);
         }
-        let counters = self.counters.mine();
-        counters.count(|all| &all.admitted_local);
-        if begins {
-            counters.count(|all| &all.cells_begun);
-        }
-        if claim.races > 0 {
-            counters.count_many(|all| &all.races_lost, claim.races.into());
-        }
+        self.count_admission(claim, begins);
         self.aged(Answer::admit(request, look, now), spot, look.place, now)
     }
 
@@ -437,64 +478,5 @@ impl Table {
 impl Terms {
     pub(crate) fn of(request: &Request<'_>) -> Self {
         Self { window: request.subject.window, limit: request.limit, cost: request.cost }
-    }
-}
-
-impl Answer {
-    #[inline(always)]
-    pub(crate) fn admit(request: &Request<'_>, look: &Look, now: Now) -> Self {
-        let effective = look.used.saturating_add(request.cost.get());
-        let remaining = request.limit.get().saturating_sub(effective);
-        let cost = request.cost.get();
-        Self { remaining, ..Self::of(request, look, (None, cost), now) }
-    }
-
-    #[inline(always)]
-    pub(crate) fn deny(request: &Request<'_>, seen: &Refusal, denial: Denial, now: Now) -> Self {
-        let cost = request.cost.get().saturating_add(seen.earlier);
-        Self::of(request, &seen.look, (Some(denial), cost), now)
-    }
-
-    #[inline(always)]
-    fn of(
-        request: &Request<'_>,
-        look: &Look,
-        (denial, cost): (Option<Denial>, u64),
-        now: Now,
-    ) -> Self {
-        let (window, start_ms) = (request.subject.window, look.place.start_ms);
-        Self {
-            denial,
-            limit: request.limit.get(),
-            remaining: 0,
-            reset_ms: start_ms.saturating_add(window.as_millis()),
-            source: Source::Local,
-            age_ms: 0,
-            degraded: false,
-            consistency: request.consistency,
-            retry: Retry { view: look.view, window, cost, start_ms, now_ms: now.unix_ms() },
-        }
-    }
-
-    /// An admission of which nothing is left in memory.
-    pub(crate) fn forgotten(request: &Request<'_>, now: Now) -> Self {
-        let remaining = request.limit.get().saturating_sub(request.cost.get());
-        Self { denial: None, remaining, ..Self::refuse(request, now) }
-    }
-
-    pub(crate) fn refuse(request: &Request<'_>, now: Now) -> Self {
-        let window_ms = request.subject.window.as_millis();
-        let start_ms = now.unix_ms() / window_ms * window_ms;
-        Self {
-            denial: Some(Denial::Memory),
-            limit: request.limit.get(),
-            remaining: 0,
-            reset_ms: start_ms.saturating_add(window_ms),
-            source: Source::Local,
-            age_ms: 0,
-            degraded: false,
-            consistency: request.consistency,
-            retry: Retry::never_seen(request, start_ms, now.unix_ms()),
-        }
     }
 }

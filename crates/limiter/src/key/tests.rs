@@ -135,7 +135,8 @@ fn regular_identifiers_spread_evenly() {
 /// Short texts, and three that are together about as long as a fingerprint takes in, over a small
 /// alphabet so that parts often share beginnings and ends.
 fn any_parts() -> impl Strategy<Value = [String; 3]> {
-    let part = prop_oneof!["[ab-]{1,3}", "[ab\u{0}]{7,9}", "[ab]{76,84}", "\\PC{1,12}"];
+    let part =
+        prop_oneof!["[ab-]{1,3}", "[ab\u{0}]{7,9}", "[ab]{14,34}", "[ab]{76,84}", "\\PC{1,12}"];
     [part.clone(), part.clone(), part]
 }
 
@@ -221,5 +222,28 @@ proptest! {
             sum.finish()
         };
         prop_assert_ne!(fingerprint(&bytes), fingerprint(&other));
+    }
+
+    /// The sum of parts that are all short is NH too, over pairs at fixed places.
+    #[test]
+    fn short_fingerprint_is_nh(parts in ["[a-c]{1,32}", "[a-c]{1,32}", "[a-c]{1,32}"]) {
+        let (seed, window_ms) = (Seed::from_bytes([6; 32]), 1_000);
+        let lengths = parts.iter().fold(0, |all, part| all << 16 | part.len() as u64);
+        let mut sum = Sum::new(&seed);
+        sum.take_pair([window_ms, lengths]);
+        for part in &parts {
+            let bytes = part.as_bytes();
+            match (bytes.first_chunk(), bytes.last_chunk()) {
+                (Some(first), Some(last)) => {
+                    sum.take_pair(words(first));
+                    sum.take_pair(words(last));
+                }
+                _ => {
+                    sum.take_pair(short_pair(bytes));
+                    sum.take_pair([0, 0]);
+                }
+            }
+        }
+        prop_assert_eq!(Key::of(&subject(&parts, window_ms), &seed).fingerprint, sum.finish());
     }
 }

@@ -6,7 +6,7 @@ use crate::sync::Ordering;
 use crate::time::Now;
 use crate::window::{View, fits};
 
-use super::{Ledger, Place};
+use super::{Ledger, Place, Undecided};
 
 /// What is asked of a ledger.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +61,7 @@ pub(crate) struct Claim {
     pub(crate) turn: Turn,
     pub(crate) cost: Cost,
     /// With it, more than half of the limit is used.
-    near: bool,
+    pub(super) near: bool,
     /// Compare-and-swaps that were lost on the way.
     pub(crate) races: u32,
 }
@@ -108,21 +108,33 @@ impl Ledger<'_> {
         }
     }
 
-    /// [`Ledger::claim_here`], for those who are not in a hurry.
-    pub(crate) fn claim(&self, era: u64, terms: Terms, now: Now) -> Verdict {
-        self.claim_here(era, terms, now)
-    }
-
     /// Takes the cost if it fits. INV-4: what is claimed in a cell never exceeds the limit of
     /// the request that claimed last.
     ///
     /// A lost race means that another thread got on, so the loop ends; it never denies.
-    #[inline(always)]
-    pub(crate) fn claim_here(&self, era: u64, terms: Terms, now: Now) -> Verdict {
+    pub(crate) fn claim(&self, era: u64, terms: Terms, now: Now) -> Verdict {
         self.claim_where(era, terms, now, (|_| true, |_: &Look, _| true))
     }
 
-    /// [`Ledger::claim_here`]; with a `part`, only if the cost may be taken on credit: otherwise it
+    /// [`Ledger::claim`], after it could not be done at once.
+    pub(crate) fn claim_after(
+        &self,
+        Undecided { races }: Undecided,
+        era: u64,
+        terms: Terms,
+        now: Now,
+    ) -> Verdict {
+        let verdict = self.claim(era, terms, now);
+        match verdict {
+            Verdict::Held(claim, look) => {
+                let races = claim.races.saturating_add(races);
+                Verdict::Held(Claim { races, ..claim }, look)
+            }
+            Verdict::Denied(_) | Verdict::Moved => verdict,
+        }
+    }
+
+    /// [`Ledger::claim`]; with a `part`, only if the cost may be taken on credit: otherwise it
     /// moved.
     #[inline(always)]
     pub(crate) fn claim_lent(
@@ -139,7 +151,7 @@ impl Ledger<'_> {
         self.claim_where(era, terms, now, (|_| true, lends))
     }
 
-    /// [`Ledger::claim_here`], if the cost may be taken on credit: `None` if not.
+    /// [`Ledger::claim`], if the cost may be taken on credit: `None` if not.
     pub(crate) fn claim_on_credit(
         &self,
         era: u64,
@@ -156,7 +168,7 @@ impl Ledger<'_> {
         (!short.get()).then_some(verdict)
     }
 
-    /// [`Ledger::claim_here`], in a turn that `may` agrees to and if `lends` does; otherwise it
+    /// [`Ledger::claim`], in a turn that `may` agrees to and if `lends` does; otherwise it
     /// moved.
     #[inline(always)]
     fn claim_where(
@@ -355,6 +367,11 @@ impl Ledger<'_> {
     /// Makes a claim an admission: `mine` takes it. Returns whether it is the first of its cell.
     #[inline]
     pub(crate) fn commit(&self, claim: Claim, terms: Terms) -> bool {
+        !self.commit_at_once(&claim) && self.commit_slowly(claim, terms)
+    }
+
+    /// [`Ledger::commit`], after it could not be done at once.
+    pub(crate) fn commit_slowly(&self, claim: Claim, terms: Terms) -> bool {
         if claim.cost.get() == 0 {
             return false;
         }
@@ -420,9 +437,15 @@ impl Ledger<'_> {
         if seen.is_by_reservations(terms) {
             return Denied::Reserved;
         }
-        let exhausted = terms.limit.get() > 0 && !fits(seen.settled, Cost::ONE, terms.limit);
-        let arms = exhausted && terms.cost.get() > 0 && self.arm_strict(era, terms, now);
-        Denied::Limit { arms }
+        Denied::Limit { arms: self.arm_if_exhausted(era, seen.settled, terms, now) }
+    }
+
+    /// Arms strict mode if what is `settled` exhausts the limit. Returns whether it was not armed
+    /// before.
+    #[inline(always)]
+    pub(crate) fn arm_if_exhausted(&self, era: u64, settled: u64, terms: Terms, now: Now) -> bool {
+        let exhausted = terms.limit.get() > 0 && !fits(settled, Cost::ONE, terms.limit);
+        exhausted && terms.cost.get() > 0 && self.arm_strict(era, terms, now)
     }
 
     /// Returns whether it was not armed before. If the ledger becomes another subject's at this

@@ -82,7 +82,7 @@ fn asked_for_vs_single(granted: bool) {
                 ledger.ledger().settle(era, turn, want.cost);
             })
         };
-        let here = match ledger.ledger().claim(era, want, at(10)) {
+        let here = match ledger.claim(era, want, at(10)) {
             Verdict::Held(claim, _) => {
                 ledger.ledger().commit(claim, want);
                 true

@@ -70,7 +70,7 @@ fn a_newcomer_is_not_denied_on_old_counts() {
         // As `Shard::find` does.
         let era = ledger.ledger().era();
         if era.is_multiple_of(2) && ledger.ledger().is_of([1; 2]) {
-            let verdict = ledger.ledger().claim(era, terms(1, 1), at(10));
+            let verdict = ledger.claim(era, terms(1, 1), at(10));
             assert!(!matches!(verdict, Verdict::Denied(_)), "denied on another subject's counts");
         }
         newcomer.join().unwrap();
@@ -119,7 +119,7 @@ fn a_denial_says_what_caused_it_across_a_boundary() {
                 let _ = held.reserve(want, at(10));
             })
         };
-        if let Verdict::Denied(look) = ledger.ledger().claim(era, terms(1, 1), at(11)) {
+        if let Verdict::Denied(look) = ledger.claim(era, terms(1, 1), at(11)) {
             let reason = ledger.ledger().deny(era, &look, terms(1, 1), at(11));
             assert_eq!(reason, Denied::Reserved, "nothing was ever spent");
         }

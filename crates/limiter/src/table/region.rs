@@ -304,7 +304,7 @@ impl Table {
 
     /// Decides on what is known, and says how old that is.
     fn decide_known(&self, key: &Key, spot: &Spot<'_>, request: &Request<'_>, now: Now) -> Answer {
-        let verdict = spot.ledger.claim_here(spot.era, Terms::of(request), now);
+        let verdict = spot.ledger.claim(spot.era, Terms::of(request), now);
         match self.conclude(spot, request, verdict, now) {
             Some(answer) => answer,
             None => self.decide_anew(key, request, now),

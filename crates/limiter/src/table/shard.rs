@@ -101,6 +101,13 @@ impl Shard {
             .find(key.hash, |at| self.spot(at).filter(|spot| spot.ledger.is_of(key.fingerprint)))
     }
 
+    /// [`Shard::find`], unless another subject has the same tag and comes first.
+    #[inline]
+    pub(crate) fn find_first(&self, key: &Key) -> Option<Spot<'_>> {
+        let spot = self.spot(self.index.find_first(key.hash)?)?;
+        spot.ledger.is_of(key.fingerprint).then_some(spot)
+    }
+
     /// Finds the ledger of a subject if it has one, with the lock if need be.
     pub(crate) fn find_surely(&self, key: &Key) -> Option<Spot<'_>> {
         self.find(key).or_else(|| self.find_locked(key))
