@@ -259,7 +259,15 @@ impl<'a, 'r> Item<'a, 'r> {
     }
 }
 
-impl Item<'_, '_> {
+impl<'a> Item<'a, '_> {
+    /// What it asks of its ledger.
+    fn want(&self) -> Option<Want<'a>> {
+        let Spot { ledger, era, .. } = self.spot?;
+        // What the region grants needs no credit.
+        let credit_part = self.credit_part.filter(|_| !self.asks && !self.unasked);
+        Some(Want { credit_part, ..Want::new(ledger, era, Terms::of(self.request)) })
+    }
+
     /// It would be admitted, but the region could not be asked, and it is denied for that.
     fn is_denied(&self, table: &Table) -> bool {
         self.unasked && table.denies_unasked(self.request)
@@ -278,28 +286,25 @@ impl Item<'_, '_> {
     }
 }
 
-/// What the items want, in the order in which all batches reserve.
-fn wants_of<'a>(items: &[Item<'a, '_>]) -> Items<(usize, Want<'a>)> {
-    let mut wants: Items<(usize, Want<'a>)> = ArrayVec::new();
-    for (at, item) in items.iter().enumerate() {
-        if let Some(Spot { ledger, era, .. }) = item.spot {
-            // What the region grants needs no credit.
-            let credit_part = item.credit_part.filter(|_| !item.asks && !item.unasked);
-            let want = Want::new(ledger, era, Terms::of(item.request));
-            wants.push((at, Want { credit_part, ..want }));
-        }
-    }
+/// Which items want something, in the order in which all batches reserve. Only their numbers are
+/// sorted: what they want is several times as large.
+fn order_of(items: &[Item<'_, '_>]) -> Items<(usize, usize)> {
+    let numbered = items.iter().enumerate();
+    let mut order: Items<_> = numbered
+        .filter_map(|(at, item)| item.spot.map(|spot| (spot.ledger.address(), at)))
+        .collect();
     // Duplicates stay in the order given.
-    wants.sort_unstable_by_key(|(at, want)| (want.ledger.address(), *at));
-    wants
+    order.sort_unstable();
+    order
 }
 
 /// Reserves every item, to be asked for.
 fn reserve_and_ask(table: &Table, items: &[Item<'_, '_>], now: Now) -> Result<Asking, Moved> {
-    let wants = wants_of(items);
+    let order = order_of(items);
     let mut held = Held::default();
-    for (_, want) in &wants {
-        match held.reserve(*want, now) {
+    for (_, at) in &order {
+        let Some(want) = items.get(*at).and_then(Item::want) else { continue };
+        match held.reserve(want, now) {
             Reserved::Held(_) => {}
             // Someone was quicker: by what is there now, it may be denied.
             Reserved::Denied(_) | Reserved::Moved => return Err(Moved),
@@ -307,7 +312,7 @@ fn reserve_and_ask(table: &Table, items: &[Item<'_, '_>], now: Now) -> Result<As
     }
     let claims = held.take();
     let mut asked: Vec<(usize, Asked)> = Vec::with_capacity(claims.len());
-    for ((at, _), (want, claim)) in wants.iter().zip(&claims) {
+    for ((_, at), (want, claim)) in order.iter().zip(&claims) {
         let Some(Item { spot: Some(spot), asks, request, .. }) = items.get(*at) else { continue };
         let how = (*asks, table.denies_unasked(request));
         let item = Asked::new(want.ledger, spot.ticket(), (*claim, want.terms), how);
@@ -330,12 +335,12 @@ fn reserve_and_commit(
     items: &mut [Item<'_, '_>],
     now: Now,
 ) -> Result<Outcome, Moved> {
-    let wants = wants_of(items);
     let mut held = Held::default();
-    for (at, want) in wants {
-        let reserved = held.reserve(want, now);
-        let Some(item) = items.get_mut(at) else { continue };
-        match reserved {
+    // Lent, not handed over: with room for a hundred, it is too large to be moved.
+    for (_, at) in &order_of(items) {
+        let Some(item) = items.get_mut(*at) else { continue };
+        let Some(want) = item.want() else { continue };
+        match held.reserve(want, now) {
             Reserved::Held(look) => item.seen = Seen::Fits(look),
             Reserved::Denied(mut seen) => {
                 // What the batch itself holds there is about to be released.
@@ -369,6 +374,7 @@ fn report(
     let admitted = matches!(outcome, Outcome::Admitted(_));
     answer.admitted = admitted;
     answer.items.clear();
+    answer.items.reserve(items.len());
     for it @ Item { request, spot, seen, unasked, .. } in items {
         let item = match (seen, spot) {
             (Seen::Fits(look), Some(spot)) if it.is_denied(table) => {

@@ -198,7 +198,9 @@ impl Table {
     pub fn decide_all_into(&self, batch: &Batch<'_>, now: Now, answer: &mut BatchAnswer) {
         batch::decide(self, batch.requests(), (now, None), None, answer);
         for (item, request) in answer.items.iter_mut().zip(batch.requests()) {
-            *item = self.unasked(*item, request);
+            if self.is_bounded(request) {
+                *item = self.unasked(*item, request);
+            }
         }
     }
 
