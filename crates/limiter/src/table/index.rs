@@ -74,20 +74,7 @@ impl Index {
     /// The first ledger that [`find`](Self::find) would check: nearly always the one.
     #[inline]
     pub(crate) fn find_first(&self, hash: u64) -> Option<u32> {
-        let places = self.places()?;
-        let (tag, mut at) = (tag(hash), home(hash, places.len()));
-        for _ in 0..places.len() {
-            // ORDER: see `find`.
-            let place = places.get(at)?.load(Ordering::Acquire);
-            if place == 0 {
-                return None;
-            }
-            if place & !LEDGER == tag {
-                return Some((place & LEDGER).wrapping_sub(1));
-            }
-            at = at.wrapping_add(1) & places.len().wrapping_sub(1);
-        }
-        None
+        self.find(hash, Some)
     }
 
     /// Puts a ledger in. `subjects` is how many there are with it; `hash_of` knows the others.
