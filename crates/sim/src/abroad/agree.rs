@@ -31,8 +31,7 @@ impl World {
         let renames = naming.iter().any(|fault| self.options.faults.has(*fault));
         let renames = renames || self.options.is_private();
         let naming_ms = if renames { NAMING_MS } else { 0 };
-        let failed_over = self.database.as_ref().is_some_and(|database| database.epoch > 0);
-        let naming_ms = naming_ms + if failed_over { self.resend_ms() } else { 0 };
+        let naming_ms = naming_ms + if self.has_missed_rows() { self.resend_ms() } else { 0 };
         told_ms + timeout_ms + breaker.open_ms + lease_ms + 2 * follow_ms + naming_ms
     }
 
@@ -45,6 +44,11 @@ impl World {
         RESTART_MS + remind_ms + repeat_ms
     }
 
+    /// Whether somebody missed rows: a failover lost them, or a replica lagged.
+    fn has_missed_rows(&self) -> bool {
+        self.database.as_ref().is_some_and(|database| database.epoch > 0 || database.lagged)
+    }
+
     /// INV-29, INV-30: waits until all regions know what they should.
     pub(crate) fn agree(&mut self) {
         if self.database.is_none() {
@@ -55,10 +59,8 @@ impl World {
         let GlobeTuning { timeout_ms, import_ms, .. } = self.options.globe;
         let broken = self.options.faults != Faults::default();
         let least_ms = if broken { timeout_ms + 2 * import_ms } else { 0 };
-        // What it costs is published again in its time, whether others have done so or not; and so
-        // is what only seems to be lost, because a replica lags.
-        let missing = self.database.as_ref().is_some_and(|all| all.epoch > 0 || all.lagged);
-        let least_ms = least_ms + if missing { self.resend_ms() } else { 0 };
+        // What it costs is published again in its time, whether others have done so or not.
+        let least_ms = least_ms + if self.has_missed_rows() { self.resend_ms() } else { 0 };
         let mut calm_ms: Option<u64> = None;
         while self.is_judged() {
             self.run_until(self.now_us + 200_000);
@@ -279,8 +281,9 @@ impl World {
     }
 
     /// Whether a total was lost by a failover of the database, and by the store of its region as
-    /// well, which had it from a process that has ended. Others of the region may have read it, but
-    /// a post has no total: who leads publishes what the store holds, and what it read itself.
+    /// well, which had it from a process that has ended, or one that told it again only after who
+    /// leads had looked. Others of the region may have read it, but a post has no total: who leads
+    /// publishes what the store holds, and what it read itself.
     fn is_lost_twice(&self, (name, cell): (Name, Cell), count: u64) -> bool {
         let (digest, _, sequence, number) = cell;
         let home = self.database.as_ref().and_then(|database| database.holders.get(&number));
@@ -288,7 +291,7 @@ impl World {
             return false;
         };
         let lossy = truth.cells.get(&name).is_some_and(|cell| cell.lossy);
-        if !lossy || store.sum(digest, sequence, self.now_ms()) > count {
+        if !lossy {
             return false;
         }
         let own = self.abroad().filter(|(_, abroad)| abroad.former == Some(number));
@@ -296,7 +299,12 @@ impl World {
             abroad.globe.counts(self.reading(process).into()).leads > 0
         };
         let leaders: Vec<_> = own.filter(leads).collect();
-        let unaware = leaders.iter().all(|own| self.has_had(*own, (name, cell)) <= count);
+        let held = store.sum(digest, sequence, self.now_ms());
+        let unaware = leaders.iter().all(|own| {
+            let database = self.database.as_ref();
+            let looked = database.is_some_and(|d| d.has_found_no_more(own.0.number, cell, count));
+            self.has_had(*own, (name, cell)) <= count && (held <= count || looked)
+        });
         !leaders.is_empty() && unaware
     }
 

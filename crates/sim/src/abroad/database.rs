@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidegate_convergence::{Batch, GlobalCall, GlobalError, MemoryGlobe, NAME_LAPSE_MS};
-use tidegate_convergence::{RegionName, RegionNumber, unpack};
+use tidegate_convergence::{Batch, Counter, GlobalCall, GlobalError, MemoryGlobe, NAME_LAPSE_MS};
+use tidegate_convergence::{Post, RegionName, RegionNumber, Reply, ShardReply, unpack};
 use tidegate_limiter::Digest;
 
+use super::Errand;
 use super::oracles::{Cell, Maxima};
 use crate::chance::Chance;
 use crate::fault::Fault;
@@ -44,6 +45,13 @@ pub(crate) struct Database {
     pub(crate) published: Maxima,
     /// The largest total of each cell and number in rows that a failover took out of the feed.
     lost: Maxima,
+    /// The most that the store of a region held of a cell when a process looked that publishes for
+    /// it, since a failover took the cell out of the feed.
+    looks: BTreeMap<(Cell, u32), u64>,
+    /// How much had to be hidden of a cell when it was taken from a board last, for it to be
+    /// published; and how much there was of it when that was too little.
+    steps: Maxima,
+    skipped: Maxima,
     /// The largest total that each process wrote of each cell and number.
     written: BTreeMap<(Cell, u32), u64>,
     /// The latest moment that the wall clock of a leader showed since a failover, by the number it
@@ -96,6 +104,9 @@ impl Database {
             names: BTreeMap::new(),
             published: Maxima::new(),
             lost: Maxima::new(),
+            looks: BTreeMap::new(),
+            steps: Maxima::new(),
+            skipped: Maxima::new(),
             written: BTreeMap::new(),
             leaders_ms: BTreeMap::new(),
             trims_ms: BTreeMap::new(),
@@ -123,6 +134,10 @@ impl Database {
             |id: &u64, nonce: u64| self.memory.rows().get(id).is_some_and(|row| row.nonce == nonce);
         for (_, batch) in before.rows().iter().filter(|(id, batch)| !kept(id, batch.nonce)) {
             raise(&mut self.lost, batch);
+            for counter in unpack(&batch.payload).unwrap_or_default() {
+                let gone = cell_of(batch.region, &counter);
+                self.looks.retain(|(cell, _), _| *cell != gone);
+            }
             self.bereft.extend(&self.readers);
         }
         self.epoch += 1;
@@ -131,6 +146,48 @@ impl Database {
     /// The largest total of a cell in a row that a failover took out of the feed.
     pub(crate) fn lost(&self, cell: Cell) -> u64 {
         self.lost.get(&cell).copied().unwrap_or(0)
+    }
+
+    /// One that publishes under a number looked at what the store of its region holds.
+    pub(crate) fn looked(
+        &mut self,
+        (who, number): (u32, RegionNumber),
+        errand: &Errand,
+        reply: &ShardReply,
+    ) {
+        let Errand::Read(call) = errand else { return };
+        for (record, reply) in call.records.iter().zip(&reply.replies) {
+            let Some(Reply { current, previous }) = reply else { continue };
+            let both = [(record.sequence, current), (record.sequence.saturating_sub(1), previous)];
+            let mut news = 0;
+            for (sequence, held) in both {
+                let cell = (record.subject, record.window_ms, sequence, number);
+                let most = self.looks.entry((cell, who)).or_insert(0);
+                *most = held.sum.max(*most);
+                news += held.sum.saturating_sub(self.published.get(&cell).copied().unwrap_or(0));
+            }
+            let cell = (record.subject, record.window_ms, record.sequence, number);
+            if self.steps.get(&cell).is_some_and(|step| news < *step) {
+                self.skipped.insert(cell, current.sum);
+            }
+        }
+    }
+
+    /// Whether one looked since a failover lost the cell, and the store never held more than this.
+    pub(crate) fn has_found_no_more(&self, who: u32, cell: Cell, count: u64) -> bool {
+        self.looks.get(&(cell, who)).is_some_and(|most| *most <= count)
+    }
+
+    /// One that publishes under a number took these from its board.
+    pub(crate) fn took(&mut self, number: RegionNumber, posts: &[Post]) {
+        for Post { subject, window_ms, sequence, step } in posts {
+            self.steps.insert((*subject, *window_ms, *sequence, number), *step);
+        }
+    }
+
+    /// Whether one looked, found so much, and that it was less than it should be to be published.
+    pub(crate) fn has_skipped(&self, cell: Cell, count: u64) -> bool {
+        self.skipped.get(&cell).is_some_and(|found| *found >= count)
     }
 
     /// Whether nobody may speak under a number any more: another region has its name now.
@@ -242,7 +299,7 @@ impl Database {
         let instead = self.is_instead(writer, &batch);
         self.rows += u64::from(!batch.repeats && !instead);
         for counter in unpack(&batch.payload).unwrap_or_default() {
-            let cell = (counter.subject, counter.window_ms, counter.sequence, batch.region);
+            let cell = cell_of(batch.region, &counter);
             let most = self.written.entry((cell, writer)).or_insert(0);
             *most = counter.count.max(*most);
         }
@@ -251,10 +308,14 @@ impl Database {
     }
 }
 
+fn cell_of(number: RegionNumber, counter: &Counter) -> Cell {
+    (counter.subject, counter.window_ms, counter.sequence, number)
+}
+
 /// Whether none of the totals of a row is larger than these.
 fn holds(maxima: &Maxima, batch: &Batch) -> bool {
     unpack(&batch.payload).unwrap_or_default().iter().all(|counter| {
-        let cell = (counter.subject, counter.window_ms, counter.sequence, batch.region);
+        let cell = cell_of(batch.region, counter);
         maxima.get(&cell).is_some_and(|held| *held >= counter.count)
     })
 }
@@ -262,7 +323,7 @@ fn holds(maxima: &Maxima, batch: &Batch) -> bool {
 /// Takes the totals of a row in, by maximum.
 fn raise(maxima: &mut Maxima, batch: &Batch) {
     for counter in unpack(&batch.payload).unwrap_or_default() {
-        let cell = (counter.subject, counter.window_ms, counter.sequence, batch.region);
+        let cell = cell_of(batch.region, &counter);
         let held = maxima.entry(cell).or_insert(0);
         *held = counter.count.max(*held);
     }

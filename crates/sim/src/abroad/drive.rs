@@ -278,8 +278,19 @@ impl World {
         self.note(&[23, number.into()], || format!("process {number} hears {id:?}: {returned:?}"));
         let (table, now) = (&process.table, reading.into());
         match returned {
-            Returned::Board(reply) => abroad.globe.board_replied(table, id, reply, now),
-            Returned::Read(reply) => abroad.globe.region_replied(table, id, reply, now),
+            Returned::Board(reply) => {
+                if let (Some(own), Ok(reply)) = (abroad.own, &reply) {
+                    self.database.iter_mut().for_each(|all| all.took(own, &reply.taken));
+                }
+                abroad.globe.board_replied(table, id, reply, now);
+            }
+            Returned::Read(reply) => {
+                if let (Some(own), Ok(reply)) = (abroad.own, &reply) {
+                    let who = (number, own);
+                    self.database.iter_mut().for_each(|all| all.looked(who, &errand, reply));
+                }
+                abroad.globe.region_replied(table, id, reply, now);
+            }
             Returned::Global(reply) => {
                 let losses = abroad.globe.counts(now).discarded;
                 abroad.globe.global_replied(table, id, reply.clone(), now);

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_convergence::{GlobeTuning, Rule};
+use tidegate_convergence::{GlobeTuning, RegionNumber, Rule};
 
+use super::oracles::Maxima;
 use crate::fault::Fault;
 use crate::node::Process;
 use crate::truth::Name;
@@ -57,8 +58,8 @@ impl World {
         let late = hidden.into_iter().find_map(|(name, what)| {
             let since_us = abroad.hidden.get(&name).map_or(now_us, |(since_us, _)| *since_us);
             let age_ms = (now_us - since_us) / 1_000;
-            let window_ms = self.specs.get(name.0).map_or(1, |spec| spec.window_ms);
-            (age_ms > self.say_max_ms(window_ms)).then(|| format!("for {age_ms} ms {what}"))
+            let late = age_ms > self.say_max_ms((process.home, own), name, &maxima);
+            late.then(|| format!("for {age_ms} ms {what}"))
         });
         if let Some(what) = late {
             self.broken("staleness", || format!("process {number}, {what}"));
@@ -66,16 +67,31 @@ impl World {
     }
 
     /// How long something that is due may take until its row is there.
-    fn say_max_ms(&self, window_ms: u64) -> u64 {
+    fn say_max_ms(
+        &self,
+        (home, own): (usize, RegionNumber),
+        (subject, sequence): Name,
+        maxima: &Maxima,
+    ) -> u64 {
         let GlobeTuning { rule, publish_min_ms, publish_max_ms, publish_window_part, .. } =
             self.options.globe;
+        let Some(spec) = self.specs.get(subject) else { return u64::MAX };
         let wait_ms = match rule {
             Rule::Budget { .. } => {
-                (window_ms / publish_window_part.max(1)).min(publish_max_ms).max(publish_min_ms)
+                let part_ms = spec.window_ms / publish_window_part.max(1);
+                part_ms.min(publish_max_ms).max(publish_min_ms)
             }
             Rule::Floor { every_ms, .. } => every_ms * 6 / 5,
         };
-        wait_ms + SAY_MS
+        // Who leads may have found all of it, and that it was not yet worth it. Who posted it takes
+        // it as published until it is time to post it again.
+        let skipped = [sequence, sequence - 1].into_iter().any(|sequence| {
+            let cell = (spec.digest, spec.window_ms, sequence, own);
+            let out = maxima.get(&cell).copied().unwrap_or(0);
+            let held = self.homes.at(home).store.sum(spec.digest, sequence, self.now_ms());
+            held > out && self.database.as_ref().is_some_and(|all| all.has_skipped(cell, held))
+        });
+        wait_ms + SAY_MS + if skipped { self.options.globe.repost_ms } else { 0 }
     }
 
     /// Whether nothing is wrong that a leader or a reader could feel, nor was for as long as it may

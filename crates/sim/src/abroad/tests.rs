@@ -187,6 +187,23 @@ fn what_no_failover_lost_is_missed() {
     assert!(!missed(&world));
 }
 
+/// What the store of a region holds again excuses only who looked when it did not, since the loss.
+#[test]
+fn who_has_not_looked_since_a_loss_has_found_nothing() {
+    let mut world = world();
+    let standby = world.database.as_ref().unwrap().memory.replica();
+    assert!(ask(&mut world, 0, 80));
+    wait(&mut world, 5_000);
+    let who = world.nodes[0].process.as_ref().unwrap().number;
+    let database = world.database.as_mut().unwrap();
+    let cell = *database.published.keys().next().unwrap();
+    assert!(!database.has_found_no_more(who, cell, 79), "it found and published 80");
+    assert!(database.has_found_no_more(who, cell, 80));
+    assert!(!database.has_found_no_more(who + 1, cell, 80), "the other has not looked");
+    database.fail_over(standby);
+    assert!(!database.has_found_no_more(who, cell, 80), "not since then");
+}
+
 /// What is written in place of a repetition is excused to who has missed rows, and once.
 #[test]
 fn what_was_in_the_feed_is_excused_once_after_a_loss() {
