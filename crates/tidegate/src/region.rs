@@ -22,7 +22,7 @@ use tidegate_convergence::{
 use tidegate_limiter::{Asking, Need, Now, Table, Ticket};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, yield_now};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use crate::clock::Clock;
@@ -311,6 +311,8 @@ impl Shared {
                 sleep_until(Instant::now() + PANIC_REST).await;
                 continue;
             };
+            // What is left of a step comes after whoever else is ready on this thread.
+            yield_now().await;
             tokio::select! {
                 () = woken => {}
                 () = sleep_until(next) => {}

@@ -18,6 +18,7 @@ mod endings;
 mod lines;
 mod outage;
 mod unrecorded;
+mod waves;
 
 const START_MS: u64 = 1_700_000_040_000;
 const WINDOW_MS: u64 = 60_000;
