@@ -40,6 +40,8 @@ pub struct MysqlConfig {
     /// Encryption. Trusts the authorities that Mozilla trusts, and those that are named here. MySQL
     /// 8 and newer take a password in no other way, not even over a socket.
     pub tls: Option<Tls>,
+    /// A file of authorities, in PEM, that are trusted too; read for each connection.
+    pub ca: Option<PathBuf>,
 }
 
 /// What is wrong with a configuration. Never shows the text itself: it may hold a password.
@@ -70,7 +72,7 @@ pub enum MysqlConfigError {
     #[error("the path must be the name of a database: mysql://user:password@host/database")]
     Database,
     /// A parameter that does not exist, twice, or with a bad value.
-    #[error("the parameters are `socket=<path>` and `tls=true`, each once")]
+    #[error("the parameters are `socket=<path>`, `tls=true` and with it `ca=<path>`, each once")]
     Parameter,
     /// A `%` that is not followed by two hexadecimal digits.
     #[error("a `%` must be followed by two hexadecimal digits")]
@@ -78,8 +80,8 @@ pub enum MysqlConfigError {
 }
 
 impl MysqlConfig {
-    /// Reads `mysql://user[:password]@host[:port]/database[?tls=true][&socket=/path]`. The
-    /// [type](Self) has an example.
+    /// Reads `mysql://user[:password]@host[:port]/database[?tls=true][&ca=/path][&socket=/path]`.
+    /// The [type](Self) has an example.
     ///
     /// # Errors
     /// Says which part is wrong, without showing it.
@@ -96,7 +98,8 @@ impl MysqlConfig {
         };
         let address = Address::parse(host, PORT).map_err(|_| MysqlConfigError::Address)?;
         let (user, database) = (plain(user)?, plain(database)?);
-        let mut config = Self { address, socket: None, user, password, database, tls: None };
+        let (socket, tls, ca) = (None, None, None);
+        let mut config = Self { address, socket, user, password, database, tls, ca };
         config.read_parameters(query)?;
         config.check()?;
         Ok(config)
@@ -110,6 +113,9 @@ impl MysqlConfig {
                     self.socket = Some(PathBuf::from(path));
                 }
                 ("tls", "true") if self.tls.is_none() => self.tls = Some(Tls::default()),
+                ("ca", path) if self.ca.is_none() && path.starts_with('/') => {
+                    self.ca = Some(PathBuf::from(path));
+                }
                 _ => return Err(MysqlConfigError::Parameter),
             }
         }
@@ -123,6 +129,9 @@ impl MysqlConfig {
         }
         if !(1..=DATABASE_MAX).contains(&self.database.len()) || self.database.contains('/') {
             return Err(MysqlConfigError::Database);
+        }
+        if self.ca.is_some() && self.tls.is_none() {
+            return Err(MysqlConfigError::Parameter);
         }
         if self.tls.is_some() && !cfg!(feature = "tls") {
             return Err(MysqlConfigError::NoTls);

@@ -201,9 +201,10 @@ fn options(config: &MysqlConfig) -> MySqlConnectOptions {
         None => options.ssl_mode(MySqlSslMode::Disabled),
         Some(tls) => {
             let options = options.ssl_mode(MySqlSslMode::VerifyIdentity);
-            match &tls.authorities {
-                Some(pem) => options.ssl_ca_from_pem(pem.clone()),
-                None => options,
+            match (&tls.authorities, &config.ca) {
+                (Some(pem), _) => options.ssl_ca_from_pem(pem.clone()),
+                (None, Some(file)) => options.ssl_ca(file),
+                (None, None) => options,
             }
         }
     }

@@ -27,12 +27,14 @@ fn what_is_wrong_is_told() {
         ("mysql://a@b/c?pool=3", MysqlConfigError::Parameter),
         ("mysql://a@b/c?socket=run", MysqlConfigError::Parameter),
         ("mysql://a@b/c?tls=false", MysqlConfigError::Parameter),
+        ("mysql://a@b/c?ca=/ca.pem", MysqlConfigError::Parameter),
+        ("mysql://a@b/c?tls=true&ca=ca.pem", MysqlConfigError::Parameter),
         ("mysql://a@b/c?socket=/a&socket=/b", MysqlConfigError::Parameter),
         ("mysql://a:%4@b/c", MysqlConfigError::Percent),
     ] {
         assert_eq!(MysqlConfig::parse(url), Err(error), "{url}");
     }
-    let encrypted = MysqlConfig::parse("mysql://a@b/c?tls=true&socket=/a");
+    let encrypted = MysqlConfig::parse("mysql://a@b/c?tls=true&socket=/a&ca=/ca.pem");
     assert_eq!(encrypted.is_ok(), cfg!(feature = "tls"));
 }
 
