@@ -1,7 +1,7 @@
 //! Many who write, read and delete at once: nobody is the victim of a deadlock.
 //!
-//! Runs for some seconds; for one minute:
-//! `TIDEGATE_LOAD_SECONDS=60 cargo test -p tidegate-stores --all-features --test global load`.
+//! Runs for a minute; for longer:
+//! `TIDEGATE_LOAD_SECONDS=600 cargo test -p tidegate-stores --all-features --test global load`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const REGIONS: u32 = 4;
 
 fn length() -> Duration {
     let seconds = std::env::var("TIDEGATE_LOAD_SECONDS").ok();
-    Duration::from_secs(seconds.map_or(5, |text| text.parse().unwrap()))
+    Duration::from_secs(seconds.map_or(60, |text| text.parse().unwrap()))
 }
 
 /// How many times InnoDB had to choose a victim.

@@ -1,7 +1,10 @@
 //! What is written is read again, whatever it is.
 
-use tidegate_convergence::{Batch, GlobalCall, GlobalError, GlobalReply, PAYLOAD_MAX, Row};
+use tidegate_convergence::{
+    Batch, Counter, GlobalCall, GlobalError, GlobalReply, PAYLOAD_MAX, Row, pack, unpack,
+};
 use tidegate_lab::{MariaDbOptions, MariaDbServer};
+use tidegate_limiter::Digest;
 
 use crate::support::{Place, batch, import, mysql, publish, rows};
 
@@ -27,6 +30,27 @@ async fn the_largest_numbers_and_all_bytes_survive() {
             let found = rows(store.call(&import(id - 1, &[])).await);
             assert_eq!(found.last(), Some(&Row { id, batch: written }));
         }
+    }
+}
+
+#[tokio::test]
+async fn totals_near_the_largest_come_back_as_they_were() {
+    let largest = [1 << 40, 1 << 50, 1 << 51, 1 << 63, u64::MAX];
+    let counts = largest.into_iter().flat_map(|count| [count - 1, count]);
+    let counter = |(at, count): (u8, u64)| Counter {
+        window_ms: u64::from(u32::MAX),
+        sequence: 4_000,
+        subject: Digest::from_bytes([at; 16]),
+        count,
+    };
+    let counters: Vec<Counter> = (0..).zip(counts).map(counter).collect();
+    let [(payload, _)] = &pack(counters.clone())[..] else { unreachable!("they are few") };
+    for place in Place::all() {
+        let store = place.store();
+        store.migrate().await.unwrap();
+        store.call(&GlobalCall::Publish(batch(1, payload))).await.unwrap();
+        let found = rows(store.call(&import(0, &[])).await);
+        assert_eq!(unpack(&found[0].batch.payload), Some(counters.clone()));
     }
 }
 

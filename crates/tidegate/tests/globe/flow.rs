@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use tidegate::Batch;
+use tidegate_limiter::{COST_MAX, LIMIT_MAX};
 
 use crate::support::{CONVERGED_MS, Globe, counts, left, pass, request, request_in, spend};
 
@@ -26,6 +27,26 @@ async fn what_one_region_spends_the_other_does_not_have() {
         "each says what it used itself"
     );
     assert_eq!((left(&a, 10).await, left(&b, 10).await), (3, 3));
+}
+
+/// What the largest totals come to is more than a cell can hold: it is held at the most.
+#[tokio::test(start_paused = true)]
+async fn the_largest_totals_add_up() {
+    let globe = Globe::new();
+    let regions = ["a", "b", "c"];
+    let all = regions.map(|name| globe.region(name));
+    let most = request("i", LIMIT_MAX, COST_MAX);
+    for region in &all {
+        for _ in 0..LIMIT_MAX / COST_MAX {
+            assert!(region.check(&most).await.admitted());
+        }
+    }
+    pass(CONVERGED_MS).await;
+    assert_eq!(regions.map(|name| globe.published(name)), [LIMIT_MAX; 3]);
+    for region in &all {
+        assert_eq!(left(region, LIMIT_MAX).await, 0);
+        assert!(!region.check(&request("i", LIMIT_MAX, 1)).await.admitted());
+    }
 }
 
 /// GL5 and GL6. The RFC's floor is a fraction of the limit; ours is limit / 40 with ten regions,
