@@ -39,7 +39,6 @@ pub(crate) struct Load {
 fn times_s(load: Load) -> [u64; 3] {
     match load {
         Load { smoke: true, .. } => [3_560, 3_580, 3_665],
-        Load { active: 100_000.., .. } => [3_555, 3_585, 3_665],
         Load { name: "mix-a", .. } => [3_470, 3_505, 4_105],
         _ => [3_470, 3_505, 3_705],
     }
