@@ -17,7 +17,8 @@ const DATABASE_HELP: &str = "\
 The database that holds workspaces, keys, namespaces and overrides.
 
 A file, one machine: sqlite:PATH
-MySQL or MariaDB:    mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE[?socket=/PATH][?tls=true[&ca=/PATH]]
+MySQL or MariaDB:    mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE[?socket=/PATH]
+encrypted:           mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE?tls=true[&ca=/PATH]
 
 Unless said otherwise it is that of --globe, or the file tidegate.db in the data directory. Any \
 other than that file has to be made ready by `tidegate migrate`. Prefer the environment variable \

@@ -14,7 +14,8 @@ pub(super) const REGION_VARIABLE: &str = "TIDEGATE_REGION";
 pub(super) const GLOBE_HELP: &str = "\
 The database through which regions share their limits, of windows of a minute and longer.
 
-MySQL or MariaDB:    mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE[?socket=/PATH][?tls=true[&ca=/PATH]]
+MySQL or MariaDB:    mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE[?socket=/PATH]
+encrypted:           mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE?tls=true[&ca=/PATH]
 A file, one machine: sqlite:PATH
 
 Run `tidegate migrate` first. Workspaces, keys, namespaces and overrides are there too, unless \

@@ -40,7 +40,8 @@ pub struct MysqlConfig {
     /// Encryption. Trusts the authorities that Mozilla trusts, and those that are named here. MySQL
     /// 8 and newer take a password in no other way, not even over a socket.
     pub tls: Option<Tls>,
-    /// A file of authorities, in PEM, that are trusted too; read for each connection.
+    /// A file of authorities, in PEM, that are trusted too; read for each connection. Not if `tls`
+    /// names some.
     pub ca: Option<PathBuf>,
 }
 

@@ -5,6 +5,8 @@ mod statements;
 mod tables;
 
 use std::fmt;
+use std::fs::File;
+use std::path::PathBuf;
 
 use sqlx::mysql::{MySqlArguments, MySqlConnectOptions, MySqlConnection, MySqlRow, MySqlSslMode};
 use sqlx::query::Query;
@@ -163,12 +165,27 @@ pub(crate) struct Mysql {
     options: MySqlConnectOptions,
     /// There is a password, and nothing to encrypt it with.
     plain_password: bool,
+    /// The file of authorities.
+    ca: Option<PathBuf>,
 }
 
 impl Mysql {
     fn new(config: &MysqlConfig) -> Self {
         let plain_password = config.password.is_some() && config.tls.is_none();
-        Self { options: options(config), plain_password }
+        Self { options: options(config), plain_password, ca: config.ca.clone() }
+    }
+
+    /// Why nobody could get in, in words that say what to do.
+    fn explain(&self, why: Trouble) -> Trouble {
+        let unreadable = self.ca.as_ref().and_then(|file| File::open(file).err());
+        match unreadable {
+            Some(error) => {
+                let why = format!("the file that `ca` names: {error}");
+                Trouble::Lost(GlobalError::Unreachable(why))
+            }
+            None if self.plain_password => advise(why),
+            None => why,
+        }
     }
 }
 
@@ -217,10 +234,8 @@ impl Opener for Mysql {
     const SESSIONS_MAX: usize = 4;
 
     async fn open(&self) -> Result<MySqlConnection, Trouble> {
-        let connected = self.options.connect().await.map_err(|why| trouble(&why));
-        let connected =
-            connected.map_err(|why| if self.plain_password { advise(why) } else { why });
-        let mut session = connected?;
+        let connected = self.options.connect().await;
+        let mut session = connected.map_err(|why| self.explain(trouble(&why)))?;
         for statement in [SET, ISOLATION] {
             session.write(statement, &[]).await?;
         }

@@ -192,6 +192,11 @@ async fn a_socket_is_encrypted_if_asked() {
     assert!(matches!(&plain, Err(GlobalError::Unreachable(why)) if why.contains("?tls=true")));
     let strange = mysql(&format!("{url}&tls=true")).check().await;
     assert!(matches!(strange, Err(GlobalError::Unreachable(_))), "nobody whom Mozilla trusts");
+    let lost = mysql(&format!("{url}&tls=true&ca=/nowhere.pem")).check().await;
+    assert!(
+        matches!(&lost, Err(GlobalError::Unreachable(why)) if why.contains("`ca`")),
+        "{lost:?}"
+    );
     let file = server.socket().with_file_name("server.crt");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), certificate.pem());
     mysql(&format!("{url}&tls=true&ca={}", file.display())).migrate().await.unwrap();
