@@ -311,8 +311,10 @@ impl Shared {
                 sleep_until(Instant::now() + PANIC_REST).await;
                 continue;
             };
-            // What is left of a step comes after whoever else is ready on this thread.
-            yield_now().await;
+            if next <= Instant::now() {
+                // What is left of a step comes after whoever else is ready on this thread.
+                yield_now().await;
+            }
             tokio::select! {
                 () = woken => {}
                 () = sleep_until(next) => {}

@@ -20,10 +20,11 @@ impl Region {
     /// Takes in what admissions have noted.
     pub(super) fn take_noted(&mut self, at: At<'_>) {
         at.table.take_noted(&mut self.noted);
-        // Who is about to end has no callers that wait.
-        let step = if self.draining { self.noted.len() } else { STEP };
-        for _ in 0..step {
-            let Some(subject) = self.noted.pop() else { return };
+        // Who is about to end has no callers that wait. A long line gets shorter by more at a time,
+        // so that nobody stands in it for ever, however many come.
+        let most = if self.draining { usize::MAX } else { STEP.max(self.noted.len() / 4) };
+        let oldest: Vec<Ticket> = self.noted.drain(..most.min(self.noted.len())).collect();
+        for subject in oldest {
             if let Some(touched) = &mut self.touched {
                 // The cell may be new, and others may have used it already.
                 touched.push(Touched { subject, grown: 0, over_ms: 0 });
