@@ -167,7 +167,8 @@ impl Database {
                 news += held.sum.saturating_sub(self.published.get(&cell).copied().unwrap_or(0));
             }
             let cell = (record.subject, record.window_ms, record.sequence, number);
-            if self.steps.get(&cell).is_some_and(|step| news < *step) {
+            // Half of what it should be is published, too.
+            if self.steps.get(&cell).is_some_and(|step| 2 * news < *step) {
                 self.skipped.insert(cell, current.sum);
             }
         }
@@ -181,7 +182,9 @@ impl Database {
     /// One that publishes under a number took these from its board.
     pub(crate) fn took(&mut self, number: RegionNumber, posts: &[Post]) {
         for Post { subject, window_ms, sequence, step } in posts {
-            self.steps.insert((*subject, *window_ms, *sequence, number), *step);
+            let cell = (*subject, *window_ms, *sequence, number);
+            self.steps.insert(cell, *step);
+            self.skipped.remove(&cell);
         }
     }
 
