@@ -58,6 +58,8 @@ struct Soaked {
 
 /// What was seen of one part.
 struct Part {
+    /// How many were answered in a second.
+    per_second: f64,
     median_us: f64,
     worst_us: f64,
     bad: u64,
@@ -74,7 +76,7 @@ pub(crate) fn main(args: &SoakArgs) -> Result<ExitCode, Failure> {
     figures.add("at full load", "tidegate", soaked.capacity, "requests/s");
     for (number, part) in soaked.parts.iter().enumerate() {
         let case = format!("part {}", number + 1);
-        figures.add(&case, "tidegate", soaked.capacity * LOAD, "requests/s");
+        figures.add(&case, "tidegate", part.per_second, "requests/s");
         figures.add(&case, "tidegate", part.median_us, "p50 us");
         figures.add(&case, "tidegate", part.worst_us, "p99.9 us");
         figures.add(&case, "tidegate", part.bad as f64, "refused");
@@ -94,7 +96,7 @@ async fn run(scene: &Scene, seconds: f64) -> Result<Soaked, Failure> {
     let lasting = std::time::Duration::from_secs_f64(seconds / f64::from(PARTS));
     let full = |part, seconds| {
         let offer = offered(&running, scene, part);
-        async move { offer?.run(Loop::Closed(scene.lasting(seconds))).await }
+        async move { offer?.run(Loop::Closed(scene.lasting(seconds))).await?.all_good("tidegate") }
     };
     full(0, WARM_S).await?;
     let capacity = full(1, FULL_S).await?.per_second();
@@ -105,6 +107,7 @@ async fn run(scene: &Scene, seconds: f64) -> Result<Soaked, Failure> {
         let taken = offer.run(Loop::Open(capacity * LOAD, lasting)).await?;
         let sorted: Vec<f64> = taken.latencies_us.iter().map(|us| f64::from(*us)).collect();
         parts.push(Part {
+            per_second: taken.per_second(),
             median_us: quantile(&sorted, 0.5),
             worst_us: quantile(&sorted, 0.999),
             bad: taken.bad,
