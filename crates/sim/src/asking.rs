@@ -5,6 +5,8 @@
 //! itself: to what is admitted, or back. So whoever ends a claim twice, or not at all, or the wrong
 //! way, is seen at the next comparison.
 
+use std::collections::BTreeSet;
+
 use tidegate_convergence::{Ask, AskCell, CallId, Grant, Granted, ShardReply, Unit, Waiter};
 use tidegate_limiter::{Asking, Claimed};
 
@@ -335,6 +337,15 @@ impl Claims {
     pub(crate) fn cells(&self) -> Vec<Charged> {
         let cell = |item: &Cost| Charged { era: item.era, turn: item.turn, sequence: item.name.1 };
         self.items.iter().map(cell).collect()
+    }
+
+    /// Whether it stands in several lines, one of which is also one of the `others`.
+    pub(crate) fn delays(&self, others: &Self) -> bool {
+        let lines = |of: &Self| -> BTreeSet<usize> {
+            of.items.iter().filter(|item| item.asks).map(|item| item.ask.subject).collect()
+        };
+        let (own, waits) = (lines(self), self.call.is_none() && self.ended.is_none());
+        waits && own.len() > 1 && !own.is_disjoint(&lines(others))
     }
 }
 

@@ -112,6 +112,8 @@ pub(crate) struct Caller {
     pub(crate) refused: Option<u64>,
     /// It reads before it asks.
     pub(crate) reads_first: bool,
+    /// It stood in line behind a batch, which goes when it is the first in all of its lines.
+    pub(crate) behind_batch: bool,
 }
 
 impl Caller {
@@ -135,6 +137,7 @@ impl Caller {
             looks,
             refused,
             reads_first: false,
+            behind_batch: false,
         }
     }
 }

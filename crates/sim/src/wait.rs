@@ -66,6 +66,7 @@ impl World {
         let left_ms = caller.deadline_us.saturating_sub(self.now_us).div_ceil(1_000);
         match process.region.ask_within(&process.table, asking, left_ms, now) {
             Asked::Wait(waiter) => {
+                caller.behind_batch |= process.claims.values().any(|it| it.delays(&claims));
                 process.claims.insert(waiter, claims);
                 self.flush(process);
                 caller.claims = true;

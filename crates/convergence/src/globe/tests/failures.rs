@@ -225,6 +225,24 @@ fn a_private_region_ends_in_order() {
     assert_eq!(world.counts(next).registered, 1);
 }
 
+/// Nor what weighs little by now: half a request of a window that is nearly over is the last that
+/// anybody will ever say of it.
+#[test]
+fn a_private_region_that_ends_says_what_hardly_counts_any_more() {
+    let mut world = World::new(&[1]);
+    world.stores.push(MemoryRegion::new(1));
+    let private = world.add(1, "private", GlobeTuning::default());
+    world.processes[private].globe.options.private = true;
+    world.run_ms(3_000);
+    world.spend(private, 1_000, 1);
+    world.run_ms(WINDOW_MS + WINDOW_MS * 3 / 4);
+    let (now, process) = (world.now, &mut world.processes[private]);
+    process.globe.drain(&process.table, now);
+    world.run_ms(500);
+    assert!(world.processes[private].globe.is_clean());
+    assert_eq!(world.written(), [(2, 1)]);
+}
+
 /// A region that is one process, was refused its name and gets it while it ends, tells what it
 /// would have told to nobody.
 #[test]
