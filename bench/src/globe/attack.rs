@@ -6,7 +6,7 @@ use super::chance::Chance;
 use super::feed::Feed;
 use super::fleet::{Fleet, Pattern};
 use super::load::sorted;
-use super::ours::Ours;
+use super::ours::{Ours, Publisher};
 use super::rfc::{Rfc, Table};
 use super::world::{Scheme, World};
 use crate::Failure;
@@ -67,7 +67,7 @@ fn try_one(smoke: bool, figures: &mut Figures, limit: u64, trick: &Trick) -> Res
         let mut scheme = Rfc::new(&world, Table::Memory(std::collections::BTreeMap::new()));
         rfc.extend(attempt(&mut world, &mut scheme)?);
         let mut world = self::world(limit, trick, seed)?;
-        let mut scheme = Ours::new(&mut world, Feed::memory())?;
+        let mut scheme = Ours::new(&mut world, Feed::memory(), Publisher::Leader)?;
         ours.extend(attempt(&mut world, &mut scheme)?);
     }
     let case = format!("{} limit {limit}", trick.name);

@@ -2,11 +2,12 @@
 
 use tidegate_convergence::GlobeCounts;
 
+use super::Contestant;
 use super::arrivals::{self, run as run_until};
 use super::database::{Database, Work};
 use super::feed::Feed;
 use super::fleet::{Fleet, Mix};
-use super::ours::Ours;
+use super::ours::{Ours, Publisher};
 use super::rfc::{Rfc, Table};
 use super::world::{Scheme, Seen, World};
 use crate::figures::{Figures, quantile, ratio, three_digits};
@@ -18,25 +19,21 @@ const HOUR_UNIX_MS: u64 = 1_699_999_200_000;
 const BEGIN_MS: u64 = 15_000;
 /// Windows that came to less than this part of their limit say nothing of overshoot.
 const CONTENDED: f64 = 0.95;
-/// Our name, and the other's.
-const OURS: &str = "tidegate";
-const RFC: &str = "rfc";
 
 /// A fleet to measure.
 #[derive(Clone, Copy)]
-pub(crate) struct Load {
+pub(crate) struct Load<'a> {
     pub(crate) name: &'static str,
     pub(crate) mix: Mix,
     pub(crate) active: usize,
     pub(crate) smoke: bool,
-    /// Whether ours and the RFC's are measured.
-    pub(crate) whom: (bool, bool),
+    pub(crate) whom: &'a [Contestant],
 }
 
 /// When in the hour it begins, when it is measured from, and until when, in seconds of the hour.
 /// All windows end at the full hour, which lies between. The mix whose overshoot is looked at most
 /// is measured for longest: of a few windows the 99th percentile is the largest.
-fn times_s(load: Load) -> [u64; 3] {
+fn times_s(load: Load<'_>) -> [u64; 3] {
     match load {
         Load { smoke: true, .. } => [3_560, 3_580, 3_665],
         Load { name: "mix-a", .. } => [3_470, 3_505, 4_105],
@@ -62,18 +59,26 @@ struct Column {
     spent_ns: Vec<u64>,
 }
 
-/// Measures both schemes, or one.
-pub(crate) fn run(load: Load, figures: &mut Figures) -> Result<(), Failure> {
-    let (with_ours, with_rfc) = load.whom;
-    let rfc = with_rfc.then(|| measure_rfc(load)).transpose()?;
-    let ours = with_ours.then(|| measure_ours(load)).transpose()?;
-    for (contestant, column) in [(RFC, &rfc), (OURS, &ours)] {
-        if let Some(column) = column {
-            print_column(figures, (load.name, contestant), column);
+/// Measures the schemes that are asked for.
+pub(crate) fn run(load: Load<'_>, figures: &mut Figures) -> Result<(), Failure> {
+    let (mut ours, mut rfc) = (None, None);
+    for whom in load.whom {
+        let column = match whom {
+            Contestant::Rfc => measure_rfc(load)?,
+            Contestant::Tidegate => measure_ours(load, Publisher::Leader)?,
+            Contestant::Each => measure_ours(load, Publisher::Each)?,
+        };
+        print_column(figures, (load.name, whom.name()), &column);
+        if *whom != Contestant::Rfc {
+            print_ours(figures, (load.name, whom.name()), &column);
+        }
+        match whom {
+            Contestant::Rfc => rfc = Some(column),
+            Contestant::Tidegate => ours = Some(column),
+            Contestant::Each => {}
         }
     }
     if let Some(ours) = &ours {
-        print_ours(figures, load, ours);
         set_own_targets(figures, load, ours);
         if let Some(rfc) = &rfc {
             set_ratios(figures, load, (ours, rfc));
@@ -82,7 +87,7 @@ pub(crate) fn run(load: Load, figures: &mut Figures) -> Result<(), Failure> {
     Ok(())
 }
 
-fn world(load: Load) -> Result<World, Failure> {
+fn world(load: Load<'_>) -> Result<World, Failure> {
     let [start, from, until] = times_s(load);
     let active = if load.smoke { load.active / 100 } else { load.active };
     let fleet = Fleet::rfc(active, load.mix, 7)?;
@@ -106,7 +111,7 @@ fn watch<S: Scheme, R>(
     Ok([before, look(scheme, world)?])
 }
 
-fn measure_rfc(load: Load) -> Result<Column, Failure> {
+fn measure_rfc(load: Load<'_>) -> Result<Column, Failure> {
     let (database, mut world) = (Database::start(load.smoke)?, world(load)?);
     let mut rfc = Rfc::new(&world, Table::real(&database)?);
     let [before, _] = watch(&mut world, &mut rfc, |_, _| database.status())?;
@@ -125,9 +130,9 @@ fn measure_rfc(load: Load) -> Result<Column, Failure> {
     })
 }
 
-fn measure_ours(load: Load) -> Result<Column, Failure> {
+fn measure_ours(load: Load<'_>, publisher: Publisher) -> Result<Column, Failure> {
     let (database, mut world) = (Database::start(load.smoke)?, world(load)?);
-    let mut ours = Ours::new(&mut world, Feed::real(&database)?)?;
+    let mut ours = Ours::new(&mut world, Feed::real(&database)?, publisher)?;
     let look = |ours: &Ours<'_>, world: &World| {
         let clock = (machine::ran_ns(), machine::waited_ns());
         Ok((database.status()?, ours.counts(world), ours.spent_ns(), clock))
@@ -192,11 +197,11 @@ fn print_column(figures: &mut Figures, (case, contestant): (&str, &str), column:
     figures.spread(case, contestant, &contended(column));
 }
 
-fn print_ours(figures: &mut Figures, load: Load, column: &Column) {
+fn print_ours(figures: &mut Figures, (case, contestant): (&str, &str), column: &Column) {
     let per_s = |get: fn(&GlobeCounts) -> u64| {
         ratio(column.counts.iter().map(get).sum::<u64>() as f64, column.seconds)
     };
-    let mut add = |value, unit| figures.add(load.name, OURS, value, unit);
+    let mut add = |value, unit| figures.add(case, contestant, value, unit);
     add(per_s(|counts| counts.repeated), "of the counters written/s repeated");
     add(per_s(|counts| counts.published_rows), "batches published/s");
     add(per_s(|counts| counts.imports), "imports/s");
@@ -213,7 +218,7 @@ fn print_ours(figures: &mut Figures, load: Load, column: &Column) {
     add(process_percent(column), "% of a core (busiest process)");
 }
 
-fn set_ratios(figures: &mut Figures, load: Load, (ours, rfc): (&Column, &Column)) {
+fn set_ratios(figures: &mut Figures, load: Load<'_>, (ours, rfc): (&Column, &Column)) {
     let times = match load.name {
         "mix-a" => 3.0,
         "mix-a-10x" => 8.0,
@@ -233,7 +238,7 @@ fn set_ratios(figures: &mut Figures, load: Load, (ours, rfc): (&Column, &Column)
     }
 }
 
-fn set_own_targets(figures: &mut Figures, load: Load, ours: &Column) {
+fn set_own_targets(figures: &mut Figures, load: Load<'_>, ours: &Column) {
     let most = if load.name == "mix-a" { 700.0 } else { 1_000.0 };
     let (ten_times, written) = (load.active > 100_000, ratio(ours.written, ours.seconds));
     let counters = (format!("counters written/s <= {most}"), written, most);

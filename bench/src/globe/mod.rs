@@ -30,7 +30,7 @@ use load::Load;
 pub(crate) struct Args {
     #[command(flatten)]
     head: Head<Case>,
-    /// Only these of `tidegate` and `rfc`, and no ratios, where the fleet is at work.
+    /// Only these, where the fleet is at work: `tidegate`, `rfc`, and if it is named `each`.
     #[arg(long, value_delimiter = ',')]
     contestants: Vec<Contestant>,
 }
@@ -42,6 +42,18 @@ pub(crate) enum Contestant {
     Tidegate,
     /// The RFC's.
     Rfc,
+    /// Ours, but every process publishes what it sees by itself: what a leader saves.
+    Each,
+}
+
+impl Contestant {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Tidegate => "tidegate",
+            Self::Rfc => "rfc",
+            Self::Each => "each",
+        }
+    }
 }
 
 /// What is measured.
@@ -78,9 +90,9 @@ pub(crate) fn main(args: &Args) -> Result<ExitCode, Failure> {
 
 fn run(case: Case, args: &Args, figures: &mut Figures) -> Result<(), Failure> {
     let smoke = args.head.smoke;
-    let has = |one| args.contestants.is_empty() || args.contestants.contains(&one);
-    let whom = (has(Contestant::Tidegate), has(Contestant::Rfc));
-    let load = |name, mix, active| Load { name, mix, active, smoke, whom };
+    let both = vec![Contestant::Rfc, Contestant::Tidegate];
+    let whom = if args.contestants.is_empty() { both } else { args.contestants.clone() };
+    let load = |name, mix, active| Load { name, mix, active, smoke, whom: &whom };
     match case {
         Case::MixA => load::run(load("mix-a", Mix::A, ACTIVE), figures),
         Case::MixL => load::run(load("mix-l", Mix::L, ACTIVE), figures),

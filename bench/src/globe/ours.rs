@@ -29,6 +29,15 @@ const REPLAY_PART: u64 = 64;
 /// ...or of the room that is left, for each process of the region.
 const REPLAY_ROOM_PART: u64 = 8;
 
+/// Who publishes what a region has used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Publisher {
+    /// One of its processes.
+    Leader,
+    /// Each of them what it sees itself.
+    Each,
+}
+
 /// See the module.
 pub(crate) struct Ours<'a> {
     tuning: GlobeTuning,
@@ -60,12 +69,16 @@ struct Seat {
 }
 
 impl<'a> Ours<'a> {
-    pub(crate) fn new(world: &mut World, feed: Feed<'a>) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        world: &mut World,
+        feed: Feed<'a>,
+        publisher: Publisher,
+    ) -> Result<Self, Failure> {
         let tuning = GlobeTuning::default();
         let subjects = world.fleet.places.len();
         Ok(Self {
             tuning,
-            globes: Globes::new(tuning, subjects, &mut world.chance)?,
+            globes: Globes::new((tuning, publisher), subjects, &mut world.chance)?,
             feed,
             seats: (0..world.fleet.seats).map(|_| Seat::default()).collect(),
             under_way: Dense::default(),

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use tidegate_convergence::{
-    BoardCall, GlobalError, GlobalReply, Globe, GlobeCounts, GlobeEffect, GlobeId, GlobeOptions,
-    GlobeTuning, MemoryRegion, RegionName, ShardReply, Touched,
+    BoardCall, BoardReply, GlobalError, GlobalReply, Globe, GlobeCounts, GlobeEffect, GlobeId,
+    GlobeOptions, GlobeTuning, MemoryRegion, RegionName, ShardReply, Touched,
 };
 use tidegate_limiter::{Now, Options, Seed, Table, Ticket};
 
@@ -12,6 +12,7 @@ use super::super::chance::Chance;
 use super::super::dense::Dense;
 use super::super::fleet::PROCESSES;
 use super::super::time;
+use super::Publisher;
 use crate::Failure;
 
 /// The names of the regions: as long as those of a cloud.
@@ -34,6 +35,8 @@ const SUBJECT_BYTES: usize = 1_024;
 pub(super) struct Globes {
     processes: Dense<Process>,
     boards: Dense<MemoryRegion>,
+    /// If each publishes: a board that nobody else looks at for every process.
+    own_boards: Option<Dense<MemoryRegion>>,
 }
 
 struct Process {
@@ -61,7 +64,7 @@ impl Process {
 impl Globes {
     /// All processes, with tables for so many places altogether.
     pub(super) fn new(
-        tuning: GlobeTuning,
+        (tuning, publisher): (GlobeTuning, Publisher),
         subjects: usize,
         chance: &mut Chance,
     ) -> Result<Self, Failure> {
@@ -81,7 +84,9 @@ impl Globes {
             }
         }
         let boards = PROCESSES.iter().map(|_| MemoryRegion::new(1)).collect();
-        Ok(Self { processes, boards })
+        let own = (publisher == Publisher::Each)
+            .then(|| (0..processes.len()).map(|_| MemoryRegion::new(1)).collect());
+        Ok(Self { processes, boards, own_boards: own })
     }
 
     pub(super) const fn len(&self) -> usize {
@@ -158,9 +163,19 @@ impl Globes {
         Some(next_ms)
     }
 
-    pub(super) fn board(&mut self, process: usize, (id, call): (GlobeId, &BoardCall), now: Now) {
-        let process = self.processes.at_mut(process);
-        let reply = self.boards.at_mut(process.region).board(call, now.monotonic_ms());
+    pub(super) fn board(&mut self, number: usize, (id, call): (GlobeId, &BoardCall), now: Now) {
+        let process = self.processes.at_mut(number);
+        let board = self.boards.at_mut(process.region);
+        let reply = match &mut self.own_boards {
+            None => board.board(call, now.monotonic_ms()),
+            Some(own_boards) => {
+                // Who the region is they still have to agree on.
+                let who = BoardCall { posts: Vec::new(), take_max: 0, lease_ms: 0, ..call.clone() };
+                let identity = board.board(&who, now.monotonic_ms()).identity;
+                let reply = own_boards.at_mut(number).board(call, now.monotonic_ms());
+                BoardReply { identity, ..reply }
+            }
+        };
         process.spend(|globe, table| globe.board_replied(table, id, Ok(reply), now));
     }
 
