@@ -150,10 +150,11 @@ impl World {
         // What several shards would have to grant is decided on what is read.
         let apart = caller.batch && c.last && ask.bounded;
         // What was heard of it is gone with it.
-        let drops = process.dropped > 0;
+        let came_us = process.moment_us(caller.came.monotonic_ms);
+        let drops = process.dropped.is_some_and(|at_us| at_us >= came_us);
         let since_us = process.dropped_us.get(&ask.subject).copied();
-        let dropped = drops && c.last && !c.in_vain
-            || since_us.is_some_and(|at_us| at_us >= process.moment_us(caller.came.monotonic_ms));
+        let dropped =
+            drops && c.last && !c.in_vain || since_us.is_some_and(|at_us| at_us >= came_us);
         // Behind a batch it may have been more than three round trips.
         let quick = self.is_quick() && !caller.behind_batch;
         let waited = self.now_us >= caller.deadline_us && !quick;

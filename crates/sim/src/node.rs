@@ -199,8 +199,8 @@ pub(crate) struct Process {
     pub(crate) draining: bool,
     /// How many losses of the store it can have noticed.
     pub(crate) losses_max: u64,
-    /// Subjects that its table has dropped...
-    pub(crate) dropped: u64,
+    /// When its table was last seen to have dropped a subject...
+    pub(crate) dropped: Option<u64>,
     /// ...and when that was last noticed of each.
     pub(crate) dropped_us: BTreeMap<usize, u64>,
     /// Shards that have answered it.
@@ -247,7 +247,7 @@ impl Process {
             timer_us: None,
             draining: false,
             losses_max: 0,
-            dropped: 0,
+            dropped: None,
             dropped_us: BTreeMap::new(),
             shards_met: BTreeSet::new(),
             woken,

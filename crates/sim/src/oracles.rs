@@ -42,7 +42,7 @@ impl World {
             }
         }
         self.report.evicted += 1;
-        process.dropped += 1;
+        process.dropped = Some(self.now_us);
         process.dropped_us.insert(subject, self.now_us);
         process.ghosts.remove(&subject);
     }

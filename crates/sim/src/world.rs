@@ -393,7 +393,7 @@ impl World {
             let reading = world.reading(process);
             let dropped = process.table.sweep(reading.into());
             world.report.evicted += dropped as u64;
-            process.dropped += dropped as u64;
+            process.dropped = (dropped > 0).then_some(world.now_us).or(process.dropped);
             world.check_bounds(process);
         });
         if here {

@@ -216,6 +216,9 @@ impl Globe {
 
     /// The same, of one whose cells are at hand.
     pub(super) fn weigh_up(&mut self, at: At<'_>, cells: &Cells<'_>, rate: (u64, u64)) {
+        if self.draining && self.options.private {
+            return self.post_rest(at, cells);
+        }
         if self.is_little(at, cells) {
             return;
         }
@@ -324,14 +327,22 @@ impl Globe {
         let mut all = Vec::new();
         at.table.walk(&mut Walk::default(), usize::MAX, |subject| all.push(subject));
         for subject in all {
-            if let Some(cells) = at.table.cells(subject)
-                && self.concerns(&cells, at.now)
-                && let Some(standing) = self.standing(at, &cells)
-                && standing.confirmed.iter().zip(&standing.published).any(|(sum, out)| sum > out)
-            {
-                // A step of nothing: however little it weighs, nobody says it later.
-                self.post(at, &cells, (0, 0));
+            let cells = at.table.cells(subject).filter(|cells| self.concerns(cells, at.now));
+            if let Some(cells) = cells {
+                self.post_rest(at, &cells);
             }
+        }
+    }
+
+    /// Posts whatever is not published of one subject. A step of nothing: however little it weighs,
+    /// nobody says it later.
+    fn post_rest(&mut self, at: At<'_>, cells: &Cells<'_>) {
+        let standing = self.standing(at, cells);
+        let has_news = |standing: Standing| {
+            standing.confirmed.iter().zip(&standing.published).any(|(sum, out)| sum > out)
+        };
+        if standing.is_some_and(has_news) {
+            self.post(at, cells, (0, 0));
         }
     }
 

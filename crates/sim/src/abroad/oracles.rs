@@ -118,14 +118,11 @@ impl World {
         let Some(database) = self.database.as_ref().filter(|_| self.options.is_private()) else {
             return;
         };
-        if self.is_lossy(process) {
-            return;
-        }
         let (maxima, unix_ms, now_ms) =
             (database.maxima(), self.reading(process).unix_ms, self.now_ms());
-        let store = &self.homes.at(process.home).store;
-        let left =
-            self.homes.at(process.home).truth.cells.keys().find_map(|(subject, sequence)| {
+        let (store, number) = (&self.homes.at(process.home).store, process.number);
+        let left = self.homes.at(process.home).truth.cells.iter().find_map(
+            |((subject, sequence), truth)| {
                 let spec = self.specs.get(*subject)?;
                 let live = self.expires_ms((*subject, *sequence)) > unix_ms;
                 let held = store.sum(spec.digest, *sequence, now_ms);
@@ -135,22 +132,17 @@ impl World {
                 let ever = if database.epoch > 0 { &database.published } else { &maxima };
                 let published = ever.get(&cell).copied().unwrap_or(0);
                 let refused = abroad.refused.contains(&(*subject, *sequence));
-                let due = live && spec.window_ms >= WINDOW_MIN_MS && !refused;
+                // Dropped from its table, or under another name: it cannot say what is left of it.
+                let lost =
+                    truth.parts.iter().any(|part| part.owner.0 == number && part.end.is_some());
+                let due = live && spec.window_ms >= WINDOW_MIN_MS && !refused && !lost;
                 let left = due && held > published;
                 left.then(|| format!("({subject}, {sequence}): {published} of {held} published"))
-            });
+            },
+        );
         if let Some(left) = left {
-            let number = process.number;
             self.broken("last words", || format!("process {number} leaves {left}"));
         }
-    }
-
-    /// Whether cells came to be dropped from the table of a process: nobody says of them what is
-    /// not published.
-    fn is_lossy(&self, process: &Process) -> bool {
-        let number = process.number;
-        let cells = self.homes.at(process.home).truth.cells.values();
-        cells.flat_map(|cell| &cell.parts).any(|part| part.owner.0 == number && part.end.is_some())
     }
 
     /// INV-18: rows are deleted only when others say the same. Called before and after.

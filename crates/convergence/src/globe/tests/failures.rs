@@ -243,6 +243,22 @@ fn a_private_region_that_ends_says_what_hardly_counts_any_more() {
     assert_eq!(world.written(), [(2, 1)]);
 }
 
+/// Nor what it admits after it was told to end, while callers still come.
+#[test]
+fn a_private_region_that_ends_says_what_it_admits_meanwhile() {
+    let mut world = World::new(&[1]);
+    world.stores.push(MemoryRegion::new(1));
+    let private = world.add(1, "private", GlobeTuning::default());
+    world.processes[private].globe.options.private = true;
+    world.run_ms(3_000);
+    let (now, process) = (world.now, &mut world.processes[private]);
+    process.globe.drain(&process.table, now);
+    world.spend(private, 1_000, 2);
+    world.run_ms(5_000);
+    assert!(world.processes[private].globe.is_clean());
+    assert_eq!(world.written(), [(2, 2)]);
+}
+
 /// A region that is one process, was refused its name and gets it while it ends, tells what it
 /// would have told to nobody.
 #[test]
