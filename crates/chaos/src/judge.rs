@@ -64,7 +64,7 @@ pub(crate) fn all(history: &History) -> Vec<Verdict> {
     vec![
         answers::judge(history).demand(),
         overshoot::exact(history).demand(),
-        overshoot::judge(history),
+        overshoot::judge(history).demand(),
         conservation::judge(history).demand(),
         atomic::judge(history),
         views::monotone(history),
