@@ -11,6 +11,8 @@ use super::{Item, json};
 
 /// A number that is longer may not fit.
 const DIGITS_MAX: usize = 19;
+/// What a check is at least, with names of a usual length: the room for a batch is reckoned by it.
+const ITEM_BYTES: usize = 64;
 
 /// The whole of `body` as one check.
 pub(super) fn item(body: &[u8]) -> Option<Item<'_>> {
@@ -23,7 +25,8 @@ pub(super) fn item(body: &[u8]) -> Option<Item<'_>> {
 pub(super) fn items(body: &[u8]) -> Option<Vec<Item<'_>>> {
     let mut plain = Plain { rest: json::text(body).ok()? };
     plain.take(b'[')?;
-    let mut items = vec![plain.item()?];
+    let mut items = Vec::with_capacity((body.len() / ITEM_BYTES).clamp(1, BATCH_MAX));
+    items.push(plain.item()?);
     while plain.take(b',').is_some() {
         if items.len() == BATCH_MAX {
             return None;

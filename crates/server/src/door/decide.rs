@@ -243,8 +243,11 @@ struct Chosen<'t, 'a>(Vec<(usize, &'t Terms<'a>)>);
 
 impl<'t, 'a> Chosen<'t, 'a> {
     fn of(terms: &'t [Terms<'a>], mode: Mode) -> Self {
-        let numbered = terms.iter().enumerate();
-        Self(numbered.filter(|(_, terms)| terms.namespace.mode == mode).collect())
+        let is_meant = |terms: &Terms<'_>| terms.namespace.mode == mode;
+        // A filter does not say how many it will let through: what it fills would grow twice.
+        let mut chosen = Vec::with_capacity(terms.iter().filter(|it| is_meant(it)).count());
+        chosen.extend(terms.iter().enumerate().filter(|(_, terms)| is_meant(terms)));
+        Self(chosen)
     }
 
     /// Whether the region has to grant any of them, or to be heard of any.
@@ -260,13 +263,14 @@ impl<'t, 'a> Chosen<'t, 'a> {
         caller: &'a Caller,
         cost: Option<Cost>,
     ) -> Result<Vec<Request<'a>>, Problem> {
-        let request = |(_, terms): &(usize, &Terms<'a>)| {
+        let mut requests = Vec::with_capacity(self.0.len());
+        for (_, terms) in &self.0 {
             let own = terms.request(caller)?;
             let cost = cost.unwrap_or(terms.cost);
             let request = Request::new(*own.subject(), own.limit(), cost);
-            Ok(request.with_consistency(own.consistency()).with_outage(own.outage()))
-        };
-        self.0.iter().map(request).collect()
+            requests.push(request.with_consistency(own.consistency()).with_outage(own.outage()));
+        }
+        Ok(requests)
     }
 
     /// Puts the answers where the items stand.
