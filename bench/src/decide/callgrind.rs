@@ -16,6 +16,8 @@ use crate::report::{Line, Table, tenth};
 const COUNTED: [&str; 4] = ["hot", "uniform", "denied", "batch5"];
 /// How far a figure may rise above the baseline before it is a regression.
 const TOLERATED: f64 = 1.02;
+/// And how far below it may fall before the baseline is worth being made anew.
+const IMPROVED: f64 = 0.98;
 /// Questions that are counted; more do not change the figure.
 const QUESTIONS: u64 = 50_000;
 
@@ -150,6 +152,13 @@ impl Baseline {
             self.print_lines(counts, &was)?;
         } else {
             self.print_table(counts, &was);
+        }
+        for (name, was) in &was {
+            let value = counts.get(name).filter(|value| **value < was * IMPROVED);
+            if let Some(value) = value.filter(|_| !options.smoke && !options.update) {
+                let below = 100.0 * (1.0 - value / was);
+                eprintln!("callgrind: {name} is {below:.1} % below the baseline");
+            }
         }
         if options.update {
             fs::write(self.path(), serde_json::to_string_pretty(counts)? + "\n")?;

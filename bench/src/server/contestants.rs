@@ -14,7 +14,7 @@ use super::load::{Loop, Offer, REPLY_WITHIN};
 use super::peers;
 use super::process::{Home, Process, cpu_us, free_address, resident_mib};
 use super::wire::{Post, Protocol, Reply, Written, command};
-use super::{Kind, LIMIT, Scene, WINDOW_MS, script};
+use super::{Kind, LIMIT, LIMIT_IN_REACH, Scene, WINDOW_MS, script};
 use crate::Failure;
 
 /// The key that callers of ours send.
@@ -76,6 +76,11 @@ impl Who {
         matches!(self, Self::Ours(_))
     }
 
+    /// Whether it is ours and tells stores what it admitted, a while after it did.
+    pub(crate) const fn tells_stores(self) -> bool {
+        matches!(self, Self::Ours(Place::Redis | Place::Globe))
+    }
+
     /// Whether it can be asked this.
     pub(crate) fn speaks(self, kind: Kind, protocol: Protocol) -> bool {
         match self {
@@ -92,6 +97,8 @@ pub(crate) struct Running {
     pub(crate) who: Who,
     /// How long it took from its start to its first answer.
     pub(crate) started: Duration,
+    /// What those who are asked about may do, all but who is to be denied.
+    limit: u64,
     http1: SocketAddr,
     http2: SocketAddr,
     // Declared before what they stand on: they end first.
@@ -104,7 +111,7 @@ impl Running {
     /// Starts it, and waits until it answers. `None` if it is not there.
     pub(crate) async fn start(who: Who, scene: &Scene) -> Result<Option<Self>, Failure> {
         let (http1, http2) = (free_address()?, free_address()?);
-        let mut running = Self::at(who, (http1, http2));
+        let mut running = Self { limit: LIMIT_IN_REACH, ..Self::at(who, (http1, http2)) };
         match who {
             Who::Trivial => {
                 running.processes.push(Process::start(&mut trivial(http1, http2)?, None)?);
@@ -134,10 +141,11 @@ impl Running {
         Ok(Some(running))
     }
 
-    /// One that somebody else starts, at these addresses.
+    /// One that somebody else starts, at these addresses. Nobody is near the limit.
     pub(crate) fn at(who: Who, (http1, http2): (SocketAddr, SocketAddr)) -> Self {
         let (processes, started) = (Vec::new(), Duration::ZERO);
-        Self { who, started, http1, http2, processes, redis: None, mariadb: None }
+        let (limit, redis, mariadb) = (LIMIT, None, None);
+        Self { who, started, limit, http1, http2, processes, redis, mariadb }
     }
 
     fn start_redis(&mut self) -> Result<(), Failure> {
@@ -170,12 +178,12 @@ impl Running {
 
     /// Some subjects have overrides, and there are patterns that all others are compared with.
     pub(crate) async fn set_overrides(&self, scene: &Scene) -> Result<(), Failure> {
-        let count = scene.subjects / OVERRIDES_EVERY;
+        let (count, limit) = (scene.subjects / OVERRIDES_EVERY, self.limit);
         let exact = (0..count).map(|at| subject(at * OVERRIDES_EVERY));
         let patterns = (0..count).map(pattern);
         let script = exact.chain(patterns).map(|identifier| {
             let body = format!(
-                "{{\"namespace\":\"bench\",\"identifier\":\"{identifier}\",\"limit\":{LIMIT},\
+                "{{\"namespace\":\"bench\",\"identifier\":\"{identifier}\",\"limit\":{limit},\
                  \"duration\":{WINDOW_MS}}}"
             );
             let post = Post { path: "/v2/ratelimit.setOverride", key: KEY, body: &body };
@@ -217,7 +225,7 @@ impl Running {
         protocol: Protocol,
         number: usize,
     ) -> Result<Written, Failure> {
-        let limit = if kind == Kind::Denied { DENIED_LIMIT } else { LIMIT };
+        let limit = if kind == Kind::Denied { DENIED_LIMIT } else { self.limit };
         let who = if kind == Kind::Denied { "denied".to_owned() } else { subject(number) };
         match self.who {
             Who::Redis => {

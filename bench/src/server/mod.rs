@@ -31,6 +31,7 @@ use crate::Failure;
 use crate::args::Head;
 use crate::figures::{Figures, quantile, ratio};
 use crate::machine::Usage;
+use crate::region::time;
 use contestants::{Running, Who};
 use cores::Apart;
 use load::{Loop, Taken};
@@ -43,6 +44,9 @@ pub(crate) const CONNECTIONS: usize = 64;
 const SUBJECTS: usize = 10_000;
 /// So much that nobody is ever denied who should not be: nobody sends as much in a window.
 pub(crate) const LIMIT: u64 = 1_000_000_000;
+/// A limit that a subject comes near while servers are compared: each of ten thousand uses a third
+/// of it in a window at most, and a region begins to publish at a fortieth. Nobody is denied.
+pub(crate) const LIMIT_IN_REACH: u64 = 1_000;
 /// The window of all limits: one that regions share.
 pub(crate) const WINDOW_MS: u64 = 60_000;
 /// Items of a `multiLimit`.
@@ -52,6 +56,13 @@ const BATCH: usize = 5;
 const ROUND_S: f64 = 2.0;
 const WARM_S: f64 = 1.0;
 const HALF_S: f64 = 2.0;
+/// How long nobody is loaded, so that servers that share tell their stores what they still have to
+/// tell: twice as long as that takes, and the cores are free for whoever is next.
+const SETTLE_S: f64 = 3.0;
+/// Rounds of half load of those whose latency has a target. A pause of milliseconds that hits one
+/// of a hundred requests is the whole of a p99: what is felt takes more rounds to tell than what is
+/// used.
+const HALF_ROUNDS: usize = 11;
 
 /// Arguments of `server`.
 #[derive(clap::Args)]
@@ -109,6 +120,11 @@ impl Case {
         let (kind, protocol) = self.parts();
         format!("{}/{}", kind.name(), protocol.name())
     }
+
+    /// Whether latencies have a target.
+    const fn is_felt(self) -> bool {
+        matches!(self, Self::Limit | Self::LimitHttp2 | Self::MultiLimit)
+    }
 }
 
 /// What is asked.
@@ -139,7 +155,7 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) fn new(tidegate: &Path, peers: Option<&Path>, smoke: bool) -> Self {
-        let subjects = if smoke { SUBJECTS / 50 } else { SUBJECTS };
+        let subjects = if smoke { SUBJECTS / 10 } else { SUBJECTS };
         let (tidegate, peers) = (tidegate.to_owned(), peers.map(Path::to_owned));
         Self { tidegate, peers, subjects, smoke }
     }
@@ -193,20 +209,35 @@ async fn measure(scene: &Scene, cases: &[Case], rounds: usize) -> Result<Vec<Mea
     }
     for round in 0..rounds {
         eprintln!("round {} of {rounds}", round + 1);
-        for contest in &mut measured {
-            contest.round(scene, round == 0).await?;
+        // Who tells stores goes on with it when it is loaded no more, and then others come.
+        for tells in [false, true] {
+            for contest in measured.iter_mut().filter(|it| it.running.who.tells_stores() == tells) {
+                contest.round(scene, round == 0).await?;
+            }
         }
+        time::sleep(scene.lasting(SETTLE_S)).await;
     }
-    // A pause of milliseconds that hits one of a hundred requests is the whole of a p99: what is
-    // felt takes more rounds to tell than what is used.
-    let rounds = 2 * rounds - 1;
-    for round in 0..rounds {
-        eprintln!("at half of that, round {} of {rounds}", round + 1);
-        for contest in &mut measured {
+    at_half(scene, &mut measured, rounds).await?;
+    Ok(measured.into_iter().map(|contest| contest.measured).collect())
+}
+
+/// All at half of what they can do. In each round, those that are compared follow on each other.
+async fn at_half(
+    scene: &Scene,
+    measured: &mut [Contest<'_>],
+    rounds: usize,
+) -> Result<(), Failure> {
+    let most = if scene.smoke { rounds } else { HALF_ROUNDS.max(rounds) };
+    for round in 0..most {
+        eprintln!("at half of that, round {} of {most}", round + 1);
+        for contest in measured.iter_mut().filter(|it| round < rounds || it.is_felt()) {
+            if contest.running.who == Who::Trivial {
+                time::sleep(scene.lasting(SETTLE_S)).await;
+            }
             contest.half(scene).await?;
         }
     }
-    Ok(measured.into_iter().map(|contest| contest.measured).collect())
+    Ok(())
 }
 
 /// One contestant in one case.
@@ -223,6 +254,12 @@ impl<'a> Contest<'a> {
         Self { case, running, measured }
     }
 
+    /// Whether its latency is compared.
+    fn is_felt(&self) -> bool {
+        let who = self.running.who;
+        self.case.is_felt() && (who == Who::Trivial || who.is_ours())
+    }
+
     async fn load(&self, scene: &Scene, how: Loop) -> Result<Taken, Failure> {
         let (kind, protocol) = self.case.parts();
         let offer = self.running.offer(kind, protocol, scene.subjects)?;
@@ -230,7 +267,9 @@ impl<'a> Contest<'a> {
     }
 
     async fn round(&mut self, scene: &Scene, is_first: bool) -> Result<(), Failure> {
-        if is_first {
+        // Who tells stores does so a while later: by then that is under way.
+        let warm = u8::from(is_first) + u8::from(self.running.who.tells_stores());
+        for _ in 0..warm {
             self.load(scene, Loop::Closed(scene.lasting(WARM_S))).await?;
         }
         let (own, stores) = self.running.cpu_us();
@@ -248,10 +287,11 @@ impl<'a> Contest<'a> {
         let _apart = Apart::begin()?;
         // The others were loaded meanwhile: whoever shares a region reads all subjects again.
         let warm = self.load(scene, Loop::Closed(scene.lasting(WARM_S))).await?;
-        let how = Loop::Open(warm.per_second() / 2.0, scene.lasting(HALF_S));
-        let taken = self.load(scene, how).await?;
+        let offered = warm.per_second() / 2.0;
+        let taken = self.load(scene, Loop::Open(offered, scene.lasting(HALF_S))).await?;
         let sorted: Vec<f64> = taken.latencies_us.iter().map(|us| f64::from(*us)).collect();
         let latency_us = [0.5, 0.99, 0.999].map(|part| quantile(&sorted, part));
+        self.measured.offered.push(offered);
         self.measured.latencies_us.push(latency_us);
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::load::{Loop, Offer};
 use crate::Failure;
@@ -24,6 +24,8 @@ const TICK_US: f64 = 10_000.0;
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
+    /// When it was about to be started.
+    begun: Instant,
     /// What it keeps files in, if it does.
     _home: Option<Home>,
 }
@@ -32,17 +34,18 @@ impl Process {
     /// Starts a program that says nothing.
     pub(crate) fn start(command: &mut Command, home: Option<Home>) -> Result<Self, Failure> {
         let silent = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let begun = time::now();
         let started = silent.spawn();
         let program = command.get_program().display();
         let child = started.map_err(|why| format!("`{program}` does not start: {why}"))?;
-        Ok(Self { child, _home: home })
+        Ok(Self { child, begun, _home: home })
     }
 
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Waits until it answers this request as it should, and says how long that took.
+    /// Waits until it answers this request as it should, and says how long after its start.
     pub(crate) async fn answers(&mut self, offer: &Offer) -> Result<Duration, Failure> {
         let late = format!("no answer on {} in time", offer.address);
         let answered = tokio::time::timeout(START_WITHIN, self.first_answer(offer)).await;
@@ -50,12 +53,11 @@ impl Process {
     }
 
     async fn first_answer(&mut self, offer: &Offer) -> Result<Duration, Failure> {
-        let start = time::now();
         let offer = Offer { connections: 1, ..offer.clone() };
         loop {
             let first = offer.run(Loop::Count(1)).await;
             if first.and_then(|taken| taken.all_good("start")).is_ok() {
-                return Ok(start.elapsed());
+                return Ok(self.begun.elapsed());
             }
             if let Some(status) = self.child.try_wait()? {
                 return Err(format!("a server ended at its start ({status})").into());

@@ -166,3 +166,28 @@ fn who_is_not_faster_than_the_load_is_not_behind_ours() {
     let (_, said, met) = of((90_000.0, 2.0));
     assert!(!met && said.contains("load-bound: redis-lua-front"), "{said}");
 }
+
+#[test]
+fn who_is_not_there_is_not_behind_ours() {
+    let ours = measured(Who::Ours(Place::Memory), Case::Limit, (100_000.0, 9.5));
+    let targets = all_targets(&[ours]);
+    for rival in ["redis-lua-front", "throttlecrab"] {
+        let of: Vec<_> = targets.iter().filter(|(target, ..)| target.contains(rival)).collect();
+        assert_eq!(of.len(), 2, "{targets:?}");
+        assert!(of.iter().all(|(_, said, met)| said == "not measured" && !met), "{targets:?}");
+    }
+}
+
+#[test]
+fn latencies_are_compared_within_rounds() {
+    let with = |who: Who, p99_us: [f64; 3]| {
+        let latencies_us = p99_us.map(|us| [1.0, us, us]).to_vec();
+        Measured { latencies_us, ..measured(who, Case::Limit, (9e4, 10.0)) }
+    };
+    // The medians are 3 to 1, and in two of three rounds both took as long.
+    let all =
+        [with(Who::Trivial, [1.0, 4.0, 1.0]), with(Who::Ours(Place::Memory), [3.0, 4.0, 1.0])];
+    let targets = all_targets(&all);
+    let (_, said, met) = targets.iter().find(|(target, ..)| target.starts_with("p99 ")).unwrap();
+    assert!(*met && said == "1.00x", "{said}");
+}

@@ -23,6 +23,19 @@ use tokio::net::{TcpListener, TcpStream};
 use super::script;
 use crate::Failure;
 
+/// What the server beside it reads at most of a head, and how it speaks HTTP/2 (its
+/// `accept::connection`): otherwise settings would be compared, not work.
+const HEAD_BYTES_MAX: usize = 32 << 10;
+const STREAMS_MAX: u32 = 128;
+const HEADER_LIST_BYTES_MAX: u32 = 16 << 10;
+const FRAME_BYTES_MAX: u32 = 16 << 10;
+const STREAM_WINDOW_BYTES: u32 = 64 << 10;
+const CONNECTION_WINDOW_BYTES: u32 = 256 << 10;
+const SEND_BUFFER_BYTES: usize = 64 << 10;
+/// A time of which a `reset` is a window later: as long as one of today, so that replies are as
+/// long as those beside them.
+const NOW_MS: u64 = 1_700_000_000_000;
+
 /// Arguments of the process.
 #[derive(clap::Args)]
 pub(crate) struct TrivialArgs {
@@ -122,11 +135,22 @@ fn spawn(stream: TcpStream, house: &Arc<House>, two: bool) -> Result<(), Failure
         let service = service_fn(|request| answer(Arc::clone(&house), request));
         // A client that breaks off is its own affair.
         if two {
-            let builder = http2::Builder::new(TokioExecutor::new());
+            let mut builder = http2::Builder::new(TokioExecutor::new());
+            let builder = builder
+                .max_concurrent_streams(STREAMS_MAX)
+                .max_header_list_size(HEADER_LIST_BYTES_MAX)
+                .max_frame_size(FRAME_BYTES_MAX)
+                .initial_stream_window_size(STREAM_WINDOW_BYTES)
+                .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+                .max_send_buf_size(SEND_BUFFER_BYTES);
             let _ = builder.serve_connection(TokioIo::new(stream), service).await;
         } else {
             let mut builder = http1::Builder::new();
-            let builder = builder.header_read_timeout(None);
+            let builder = builder
+                .header_read_timeout(None)
+                .max_header_size(HEAD_BYTES_MAX)
+                .max_buf_size(HEAD_BYTES_MAX)
+                .writev(false);
             let _ = builder.serve_connection(TokioIo::new(stream), service).await;
         }
     });
@@ -162,7 +186,7 @@ impl House {
     async fn decide(&self, ask: &Ask<'_>) -> Result<Answer, Failure> {
         let cost = ask.cost.unwrap_or(1);
         let Some(redis) = &self.redis else {
-            let (limit, reset) = (ask.limit, ask.duration);
+            let (limit, reset) = (ask.limit, NOW_MS.saturating_add(ask.duration));
             return Ok(Answer { limit, remaining: limit - cost.min(limit), reset, success: true });
         };
         let key = format!("{}:{}", ask.namespace, ask.identifier);
