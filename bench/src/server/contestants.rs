@@ -4,13 +4,13 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_lab::{MariaDbServer, RedisServer};
 
 use super::growth::migrate;
 use super::load::{Loop, Offer, REPLY_WITHIN};
+use super::packed::Packed;
 use super::peers;
 use super::process::{Home, Process, cpu_us, free_address, resident_mib};
 use super::wire::{Post, Protocol, Reply, Written, command};
@@ -189,7 +189,7 @@ impl Running {
             let post = Post { path: "/v2/ratelimit.setOverride", key: KEY, body: &body };
             post.write(Protocol::Http1)
         });
-        let script: Arc<[Written]> = script.collect::<Result<Vec<_>, _>>()?.into();
+        let script = Packed::of(script)?;
         let count = u64::try_from(script.len())?;
         let (address, protocol) = (self.http1, Protocol::Http1);
         let (wanted, connections, patience) = (Reply::Done, 1, REPLY_WITHIN);
@@ -212,8 +212,7 @@ impl Running {
         let step = if kind == Kind::Multi { super::BATCH } else { 1 };
         let subjects = if kind == Kind::Denied { 1 } else { subjects };
         let numbers = (0..subjects.max(step)).step_by(step);
-        let script = numbers.map(|number| self.request(kind, protocol, number));
-        let script: Arc<[Written]> = script.collect::<Result<Vec<_>, _>>()?.into();
+        let script = Packed::of(numbers.map(|number| self.request(kind, protocol, number)))?;
         let wanted = if kind == Kind::Denied { Reply::Denied } else { Reply::Admitted };
         let (connections, patience) = (super::CONNECTIONS, REPLY_WITHIN);
         Ok(Offer { address, protocol, script, wanted, connections, patience })

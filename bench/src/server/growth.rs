@@ -1,14 +1,16 @@
 //! How what a server costs grows: with subjects, with connections, with cores, with namespaces and
-//! overrides; what is felt when windows end and when memory is full; and what it costs to share.
+//! overrides, with regions; what is felt when windows end and when memory is full; and what it
+//! costs to share.
 //! Drawn as plots, too.
 
 mod overrides;
+mod pauses;
 mod shared;
+mod watch;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -17,10 +19,11 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use super::contestants::{KEY, Place, Running, Who, item, ours, subject};
 use super::cores::Apart;
 use super::load::{Loop, Offer, Taken};
+use super::packed::Packed;
 use super::plot::{Line, Plot};
 use super::process::Process;
-use super::wire::{Post, Protocol, Written};
-use super::{Kind, LIMIT, Scene, WINDOW_MS};
+use super::wire::{Post, Protocol};
+use super::{Kind, LIMIT, Scene};
 use crate::Failure;
 use crate::args::Head;
 use crate::decide::keys::Random;
@@ -31,10 +34,11 @@ const SUBJECTS: [usize; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 const OPEN: [usize; 5] = [1, 10, 100, 1_000, 10_000];
 /// Threads that answer. No more are tried than there are cores.
 const WORKERS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
-/// Subjects that are asked about while something is measured: drawn from all there are.
+/// Requests that are written while something is measured, about subjects that are drawn from all
+/// there are: at least as many, and at most so many (hundreds of megabytes). None comes twice
+/// before a round is over, so that nobody is in a cache because it was just asked about.
 const ASKED: usize = 100_000;
-/// Subjects of windows that end each second: so few that each was asked about in the window before.
-const ROLLED: usize = 5_000;
+const ASKED_MAX: usize = 1_000_000;
 /// Subjects that one request makes known: as many as fit.
 const BATCH_MAX: usize = 100;
 /// Requests that are written at a time to make subjects known: tens of megabytes.
@@ -47,12 +51,11 @@ const ROUNDS: u32 = 2;
 /// fewest (over the hundred of a usual load). More of them are less often in the caches; nothing
 /// looks at all of them.
 const MORE: f64 = 1.5;
-/// The longest pause that one request in a thousand may see.
-const PAUSE_US: f64 = 5_000.0;
 
 /// Arguments of `growth`.
 #[derive(clap::Args)]
-#[command(after_help = "All cases take some 8 minutes, most of it for ten million subjects.")]
+#[command(after_help = "All cases take some 14 minutes: one for each of those with pauses and\n\
+                  for regions, two for shared, and most of the rest for ten million subjects.")]
 pub(crate) struct GrowthArgs {
     #[command(flatten)]
     head: Head<Case>,
@@ -81,6 +84,8 @@ pub(crate) enum Case {
     Rollover,
     /// A memory that holds 6 % of all subjects.
     Eviction,
+    /// From one region to ten, on one database.
+    Regions,
     /// Alone, with replays, and with publishing and importing as well.
     Shared,
 }
@@ -91,6 +96,8 @@ struct Size {
     per_second: f64,
     cpu_us: f64,
     p999_us: f64,
+    /// The longest of all, where pauses are looked for.
+    max_us: Option<f64>,
     resident_mib: f64,
 }
 
@@ -106,14 +113,15 @@ pub(crate) fn main(args: &GrowthArgs) -> Result<ExitCode, Failure> {
                 Case::Cores => cores(&scene).await,
                 Case::Namespaces => overrides::namespaces(&scene).await,
                 Case::Overrides => overrides::kinds(&scene).await,
-                Case::Rollover => rollover(&scene).await,
-                Case::Eviction => eviction(&scene).await,
+                Case::Rollover => pauses::rollover(&scene).await,
+                Case::Eviction => pauses::eviction(&scene).await,
+                Case::Regions => shared::regions(&scene).await,
                 Case::Shared => shared::shared(&scene).await,
             }
         })?;
         add(*case, &sizes, figures);
-        match &args.plots {
-            Some(directory) if sizes.len() > 1 => draw(*case, &sizes, directory),
+        match (&args.plots, labels(*case)) {
+            (Some(directory), Some(labels)) => draw(&name(*case), labels, &sizes, directory),
             _ => Ok(()),
         }
     })
@@ -130,15 +138,22 @@ fn add(case: Case, sizes: &[Size], figures: &mut Figures) {
         figures.add(&case, "tidegate", size.per_second, "requests/s");
         figures.add(&case, "tidegate", size.cpu_us, "server CPU us/request");
         figures.add(&case, "tidegate", size.p999_us, "p99.9 us at half load");
+        if let Some(max_us) = size.max_us {
+            figures.add(&case, "tidegate", max_us, "max us");
+        }
         figures.add(&case, "tidegate", size.resident_mib, "RSS MiB");
     }
     match case {
-        Case::Rollover | Case::Eviction | Case::Shared => add_pauses(&name, sizes, figures),
+        Case::Rollover | Case::Eviction => pauses::add(&name, sizes, figures),
+        Case::Shared => {
+            pauses::add(&name, sizes, figures);
+            shared::add_aim(&name, sizes, figures);
+        }
         Case::Namespaces => overrides::add_namespaces(&name, sizes, figures),
         Case::Overrides => overrides::add_kinds(&name, sizes, figures),
         Case::Subjects => add_grown(&name, (sizes.first(), sizes.last()), figures),
         Case::Connections => add_grown(&name, (sizes.get(2), sizes.last()), figures),
-        Case::Cores => {}
+        Case::Cores | Case::Regions => {}
     }
 }
 
@@ -149,24 +164,28 @@ fn add_grown(name: &str, ends: (Option<&Size>, Option<&Size>), figures: &mut Fig
     figures.target(name, target, format!("{grown:.2}x"), grown > 0.0 && grown <= MORE);
 }
 
-fn add_pauses(name: &str, sizes: &[Size], figures: &mut Figures) {
-    for size in sizes {
-        let target = format!("p99.9 <= {PAUSE_US} us");
-        let reached = format!("{:.0} us", size.p999_us);
-        let case = format!("{name}/{}", size.name);
-        figures.target(&case, target, reached, size.p999_us <= PAUSE_US);
-    }
-}
-
-fn draw(case: Case, sizes: &[Size], directory: &Path) -> Result<(), Failure> {
-    let (title, across) = match case {
+/// The title of a plot, and what goes across it; `None` where pauses are what counts.
+const fn labels(case: Case) -> Option<(&'static str, &'static str)> {
+    Some(match case {
         Case::Subjects => ("Cost of a request by subjects", "subjects"),
         Case::Connections => ("Cost of a request by connections", "connections"),
         Case::Cores => ("Cost of a request by threads", "threads"),
         Case::Overrides => ("Cost of a request by kinds of overrides", "overrides"),
+        Case::Namespaces => {
+            ("Cost of a request by namespaces, 10,000 overrides each", "namespaces")
+        }
+        Case::Regions => ("Cost of a request by regions", "regions"),
         Case::Shared => ("Cost of a request by who shares the limit", "shared"),
-        _ => ("Cost of a request by namespaces, 10,000 overrides each", "namespaces"),
-    };
+        Case::Rollover | Case::Eviction => return None,
+    })
+}
+
+fn draw(
+    name: &str,
+    (title, across): (&'static str, &'static str),
+    sizes: &[Size],
+    directory: &Path,
+) -> Result<(), Failure> {
     let line = Line {
         name: "server CPU".to_owned(),
         values: sizes.iter().map(|size| size.cpu_us).collect(),
@@ -179,7 +198,7 @@ fn draw(case: Case, sizes: &[Size], directory: &Path) -> Result<(), Failure> {
         lines: vec![line],
     };
     fs::create_dir_all(directory)?;
-    Ok(fs::write(directory.join(format!("growth-{}.svg", name(case))), plot.svg())?)
+    Ok(fs::write(directory.join(format!("growth-{name}.svg")), plot.svg())?)
 }
 
 /// A server with more arguments.
@@ -211,27 +230,41 @@ async fn measure(
     name: String,
 ) -> Result<Size, Failure> {
     let _apart = Apart::begin()?;
-    measure_together(scene, process, offer, name).await
+    measure_in(scene, (process, offer), name, ROUNDS).await
 }
 
-/// The same on all cores.
-async fn measure_together(
+/// The same on whichever cores there are, and in so many rounds.
+async fn measure_in(
     scene: &Scene,
-    process: &Process,
-    offer: &Offer,
+    (process, offer): (&Process, &Offer),
     name: String,
+    rounds: u32,
 ) -> Result<Size, Failure> {
-    let (mut per_second, mut cpu_us) = (0.0_f64, f64::INFINITY);
-    for _ in 0..ROUNDS {
-        let (rate, cost) =
-            load(process, offer, scene.lasting(MEASURED_S / f64::from(ROUNDS))).await?;
-        per_second = per_second.max(rate);
-        cpu_us = cpu_us.min(cost);
-    }
+    let full = at_full(scene, &[(process, offer)], rounds).await?;
+    let (per_second, cpu_us) = full.first().copied().unwrap_or_default();
     let how = Loop::Open(per_second / 2.0, scene.lasting(MEASURED_S));
     let half = offer.run(how).await?.all_good(&name)?;
     let resident_mib = super::process::resident_mib(process.pid());
-    Ok(Size { name, per_second, cpu_us, p999_us: p999(&half), resident_mib })
+    Ok(Size { name, per_second, cpu_us, p999_us: p999(&half), max_us: None, resident_mib })
+}
+
+/// Full load on each of these in turn: of all rounds the most requests in a second, and the least
+/// processor time of one.
+async fn at_full(
+    scene: &Scene,
+    all: &[(&Process, &Offer)],
+    rounds: u32,
+) -> Result<Vec<(f64, f64)>, Failure> {
+    let mut best = vec![(0.0_f64, f64::INFINITY); all.len()];
+    for _ in 0..rounds {
+        for ((process, offer), (per_second, cpu_us)) in all.iter().zip(&mut best) {
+            let lasting = scene.lasting(MEASURED_S / f64::from(rounds));
+            let (rate, cost) = load(process, offer, lasting).await?;
+            *per_second = per_second.max(rate);
+            *cpu_us = cpu_us.min(cost);
+        }
+    }
+    Ok(best)
 }
 
 /// Full load: requests in a second, and processor time of each.
@@ -250,12 +283,11 @@ fn p999(taken: &Taken) -> f64 {
 }
 
 /// Requests about subjects that are drawn from so many.
-fn drawn(running: &Running, subjects: usize, asked: usize) -> Result<Offer, Failure> {
+fn drawn(running: &Running, subjects: usize) -> Result<Offer, Failure> {
     let mut random = Random::new(7);
-    let script = (0..asked.min(subjects))
-        .map(|_| running.request(Kind::Limit, Protocol::Http1, random.below(subjects)))
-        .collect::<Result<Vec<Written>, _>>()?;
-    Ok(Offer { script: Arc::from(script), ..running.offer(Kind::Limit, Protocol::Http1, 1)? })
+    let script = (0..subjects.clamp(ASKED, ASKED_MAX))
+        .map(|_| running.request(Kind::Limit, Protocol::Http1, random.below(subjects)));
+    Ok(Offer { script: Packed::of(script)?, ..running.offer(Kind::Limit, Protocol::Http1, 1)? })
 }
 
 /// Makes subjects known, a hundred with each request.
@@ -269,8 +301,7 @@ async fn fill(running: &Running, from: usize, to: usize) -> Result<(), Failure> 
             let body = format!("[{}]", items.join(","));
             Post { path: "/v2/ratelimit.multiLimit", key: KEY, body: &body }.write(Protocol::Http1)
         };
-        let script = (start..end).step_by(BATCH_MAX).map(batch);
-        let script: Arc<[Written]> = script.collect::<Result<Vec<_>, _>>()?.into();
+        let script = Packed::of((start..end).step_by(BATCH_MAX).map(batch))?;
         let count = u64::try_from(script.len())?;
         let offer = Offer { script, connections: 1, ..first.clone() };
         offer.run(Loop::Count(count)).await?.all_good("fill")?;
@@ -285,7 +316,7 @@ async fn subjects(scene: &Scene) -> Result<Vec<Size>, Failure> {
     for count in SUBJECTS.map(|count| if scene.smoke { count / 1_000 } else { count }) {
         fill(&running, known, count).await?;
         known = count;
-        let offer = drawn(&running, count.max(1), ASKED)?;
+        let offer = drawn(&running, count.max(1))?;
         sizes.push(measure(scene, &process, &offer, count.to_string()).await?);
     }
     Ok(sizes)
@@ -297,7 +328,7 @@ async fn connections(scene: &Scene) -> Result<Vec<Size>, Failure> {
     let (process, running) = start(scene, &most).await?;
     let mut sizes = Vec::new();
     for connections in OPEN.map(|count| if scene.smoke { count.min(10) } else { count }) {
-        let offer = Offer { connections, ..drawn(&running, ASKED, ASKED)? };
+        let offer = Offer { connections, ..drawn(&running, ASKED)? };
         sizes.push(measure(scene, &process, &offer, connections.to_string()).await?);
     }
     Ok(sizes)
@@ -315,9 +346,9 @@ async fn cores(scene: &Scene) -> Result<Vec<Size>, Failure> {
     let mut sizes = Vec::new();
     for workers in WORKERS.into_iter().filter(|workers| *workers <= most) {
         let (process, running) = start_with(scene, &[], Some(workers)).await?;
-        let offer = drawn(&running, ASKED, ASKED)?;
+        let offer = drawn(&running, ASKED)?;
         let name = format!("{workers} of {most}");
-        sizes.push(measure_together(scene, &process, &offer, name).await?);
+        sizes.push(measure_in(scene, (&process, &offer), name, ROUNDS).await?);
     }
     Ok(sizes)
 }
@@ -326,24 +357,4 @@ pub(super) fn migrate(scene: &Scene, url: &str) -> Result<(), Failure> {
     let done = Command::new(&scene.tidegate).args(["migrate", "--globe", url]).output()?;
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     if done.status.success() { Ok(()) } else { Err(said.into()) }
-}
-
-async fn rollover(scene: &Scene) -> Result<Vec<Size>, Failure> {
-    let (process, running) = start(scene, &[]).await?;
-    let short = "\"duration\":1000";
-    let script = (0..if scene.smoke { 100 } else { ROLLED }).map(|number| {
-        let body = item(&subject(number), LIMIT);
-        let body = body.replace(&format!("\"duration\":{WINDOW_MS}"), short);
-        Post { path: "/v2/ratelimit.limit", key: KEY, body: &body }.write(Protocol::Http1)
-    });
-    let script: Arc<[Written]> = script.collect::<Result<Vec<_>, _>>()?.into();
-    let offer = Offer { script, ..running.offer(Kind::Limit, Protocol::Http1, 1)? };
-    Ok(vec![measure(scene, &process, &offer, "windows of 1 s".to_owned()).await?])
-}
-
-/// The script goes through all subjects in turn, so that each is new when it comes again.
-async fn eviction(scene: &Scene) -> Result<Vec<Size>, Failure> {
-    let (process, running) = start(scene, &["--memory", "2MiB"]).await?;
-    let offer = running.offer(Kind::Limit, Protocol::Http1, ASKED)?;
-    Ok(vec![measure(scene, &process, &offer, "memory for 6 %".to_owned()).await?])
 }

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use super::contestants::DENIED_LIMIT;
 use super::pace;
 use super::packed::Packed;
-use super::wire::{Asked, Protocol, Reply, Speaker, Written};
+use super::wire::{Asked, Protocol, Reply, Speaker};
 use crate::Failure;
 use crate::region::time;
 
@@ -30,8 +30,9 @@ const FIRST_MAX: u64 = 2 * DENIED_LIMIT;
 pub(crate) struct Offer {
     pub(crate) address: SocketAddr,
     pub(crate) protocol: Protocol,
-    /// Asked one after the other, and then again, over whichever connection is free.
-    pub(crate) script: Arc<[Written]>,
+    /// Asked one after the other, and then again, over whichever connection is free. The next run
+    /// goes on where the last one ended.
+    pub(crate) script: Arc<Packed>,
     /// What every reply should be.
     pub(crate) wanted: Reply,
     pub(crate) connections: usize,
@@ -183,7 +184,7 @@ impl Connected<'_> {
     /// Runs the load.
     pub(crate) async fn run(self, how: Loop) -> Result<Taken, Failure> {
         let Self { offer, lines } = self;
-        let script = Arc::new(Packed::new(&offer.script)?);
+        let script = Arc::clone(&offer.script);
         let start = time::now();
         let mut tasks = JoinSet::new();
         let mut told = Vec::new();

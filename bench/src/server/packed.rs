@@ -2,6 +2,7 @@
 //! then again. A load that looks for each request elsewhere waits for memory, and what it costs is
 //! taken from the server beside it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::wire::{Asked, Written};
@@ -9,28 +10,34 @@ use crate::Failure;
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Packed {
+pub(crate) struct Packed {
     bytes: Vec<u8>,
     /// Where a request begins and ends, and where the numbers of its stream are.
     places: Vec<(usize, usize, [usize; 2])>,
-    /// How many were taken.
+    /// How many were taken, by all loads: one goes on where the last one ended.
     taken: AtomicUsize,
 }
 
 impl Packed {
     /// None was taken yet of these.
-    pub(super) fn new(script: &[Written]) -> Result<Self, Failure> {
-        if script.is_empty() {
-            return Err("there is nothing to ask".into());
-        }
-        let mut bytes = Vec::with_capacity(script.iter().map(|one| one.bytes.len()).sum());
-        let mut places = Vec::with_capacity(script.len());
+    pub(super) fn of(
+        script: impl IntoIterator<Item = Result<Written, Failure>>,
+    ) -> Result<Arc<Self>, Failure> {
+        let (mut bytes, mut places) = (Vec::new(), Vec::new());
         for one in script {
-            let start = bytes.len();
+            let (one, start) = (one?, bytes.len());
             bytes.extend(&one.bytes);
             places.push((start, bytes.len(), one.streams));
         }
-        Ok(Self { bytes, places, taken: AtomicUsize::new(0) })
+        if places.is_empty() {
+            return Err("there is nothing to ask".into());
+        }
+        Ok(Arc::new(Self { bytes, places, taken: AtomicUsize::new(0) }))
+    }
+
+    /// How many there are.
+    pub(super) const fn len(&self) -> usize {
+        self.places.len()
     }
 
     /// The next one, whichever connection asks for it.
@@ -56,11 +63,11 @@ mod tests {
     #[test]
     fn requests_come_in_turn_and_then_again() {
         let script = ["a", "bb", "c"].map(|word| command(&[word]));
-        let packed = Packed::new(&script).unwrap();
+        let packed = Packed::of(script.iter().cloned().map(Ok)).unwrap();
         for one in script.iter().chain(&script) {
             assert_eq!(packed.next().bytes, one.bytes);
         }
-        assert_eq!(packed.taken(), 6);
-        assert!(Packed::new(&[]).is_err());
+        assert_eq!((packed.taken(), packed.len()), (6, 3));
+        assert!(Packed::of([]).is_err());
     }
 }

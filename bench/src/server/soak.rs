@@ -3,12 +3,12 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use super::contestants::{Place, Running, Who};
 use super::cores::Apart;
 use super::load::{Loop, Offer};
-use super::wire::{Protocol, Written};
+use super::packed::Packed;
+use super::wire::Protocol;
 use super::{CONNECTIONS, Kind, Scene};
 use crate::Failure;
 use crate::figures::{Figures, quantile, ratio};
@@ -130,11 +130,10 @@ async fn run(scene: &Scene, seconds: f64) -> Result<Soaked, Failure> {
 fn offered(running: &Running, scene: &Scene, part: usize) -> Result<Offer, Failure> {
     let subjects = if scene.smoke { SUBJECTS / 100 } else { SUBJECTS };
     let from = part * subjects / 2;
-    let script: Result<Vec<Written>, Failure> = (from..from + subjects)
-        .map(|number| running.request(Kind::Limit, Protocol::Http1, number))
-        .collect();
+    let script =
+        (from..from + subjects).map(|number| running.request(Kind::Limit, Protocol::Http1, number));
     let known = running.offer(Kind::Limit, Protocol::Http1, 1)?;
-    Ok(Offer { script: Arc::from(script?), connections: CONNECTIONS, ..known })
+    Ok(Offer { script: Packed::of(script)?, connections: CONNECTIONS, ..known })
 }
 
 fn add_targets(soaked: &Soaked, figures: &mut Figures) {

@@ -88,6 +88,17 @@ async fn a_server_that_never_answers_does_not_hang_the_bench() {
 }
 
 #[tokio::test]
+async fn a_later_run_goes_on_where_the_last_one_ended() {
+    let address = stub("200 OK", "").await;
+    let running = Running::at(Who::Trivial, (address, address));
+    let offer = running.offer(Kind::Limit, Protocol::Http1, 100).unwrap();
+    for run in 1..=3 {
+        Offer { connections: 2, ..offer.clone() }.run(Loop::Count(5)).await.unwrap();
+        assert_eq!(offer.script.taken(), run * 10);
+    }
+}
+
+#[tokio::test]
 async fn a_pause_of_the_load_is_seen_in_its_latencies() {
     let address = stub("200 OK", "").await;
     let running = Running::at(Who::Trivial, (address, address));

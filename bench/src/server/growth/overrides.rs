@@ -1,7 +1,6 @@
 //! Overrides: what they cost must not depend on how many there are. They are set in the database
 //! itself: one by one over HTTP would take an hour.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_lab::MariaDbServer;
@@ -9,9 +8,11 @@ use tidegate_lab::MariaDbServer;
 use super::super::contestants::{KEY, Running, subject};
 use super::super::cores::Apart;
 use super::super::load::{Loop, Offer};
-use super::super::wire::{Post, Protocol, Written};
+use super::super::packed::Packed;
+use super::super::process::resident_mib;
+use super::super::wire::{Post, Protocol};
 use super::super::{CONNECTIONS, Kind, LIMIT, Scene, WINDOW_MS};
-use super::{ASKED, MEASURED_S, Size, load, measure, migrate, p999, start};
+use super::{ASKED, MEASURED_S, Size, at_full, measure_in, migrate, p999, start};
 use crate::Failure;
 use crate::figures::{Figures, ratio};
 use crate::region::time;
@@ -27,19 +28,24 @@ const SCANNED: usize = 64;
 /// How much more a request may cost with many than with few. Nothing should be more; a machine is
 /// never quiet enough for less.
 const MORE: f64 = 1.1;
-/// Rounds in which the kinds of overrides take turns.
+/// Rounds in which the kinds of overrides take turns, and those of each number of namespaces.
 const ROUNDS: u32 = 4;
 /// How long the server may take to hear of what was set: within two seconds, and it is read for a
 /// while.
 const HEARD_S: f64 = 6.0;
 
+/// A name, how many, and what they are for.
+type Patterns = (&'static str, usize, fn(usize) -> String);
+
 /// Kinds of overrides in one namespace, and which of them is compared with the one before.
-const KINDS: [(&str, usize, fn(usize) -> String); 6] = [
+const KINDS: [Patterns; 8] = [
     ("none", 0, exact),
     ("10 exact", FEW, exact),
     ("10000 exact", MANY, exact),
     ("10 prefixes", FEW, prefix),
     ("10000 prefixes", MANY, prefix),
+    ("10 suffixes", FEW, suffix),
+    ("10000 suffixes", MANY, suffix),
     ("64 of *text*", SCANNED, scanned),
 ];
 
@@ -51,6 +57,11 @@ fn exact(at: usize) -> String {
 
 fn prefix(at: usize) -> String {
     format!("{}x*", subject(at))
+}
+
+/// They end as those who are asked about, and part from them at the beginning of their number.
+fn suffix(at: usize) -> String {
+    format!("*_x{at:07}")
 }
 
 fn scanned(at: usize) -> String {
@@ -74,7 +85,8 @@ pub(super) async fn namespaces(scene: &Scene) -> Result<Vec<Size>, Failure> {
         }
         known = count;
         heard(scene).await;
-        sizes.push(measure(scene, &process, &offer, count.to_string()).await?);
+        let _apart = Apart::begin()?;
+        sizes.push(measure_in(scene, (&process, &offer), count.to_string(), ROUNDS).await?);
     }
     Ok(sizes)
 }
@@ -98,30 +110,28 @@ pub(super) async fn kinds(scene: &Scene) -> Result<Vec<Size>, Failure> {
         offers.push(offer);
     }
     heard(scene).await;
-    let mut best = vec![(0.0_f64, f64::INFINITY); KINDS.len()];
     let _apart = Apart::begin()?;
-    for _ in 0..ROUNDS {
-        for (offer, (per_second, cpu_us)) in offers.iter().zip(&mut best) {
-            let lasting = scene.lasting(MEASURED_S / f64::from(ROUNDS));
-            let (rate, cost) = load(&process, offer, lasting).await?;
-            *per_second = per_second.max(rate);
-            *cpu_us = cpu_us.min(cost);
-        }
-    }
+    let loads: Vec<_> = offers.iter().map(|offer| (&process, offer)).collect();
+    let best = at_full(scene, &loads, ROUNDS).await?;
     let mut sizes = Vec::new();
     for ((name, ..), (offer, (per_second, cpu_us))) in KINDS.iter().zip(offers.iter().zip(best)) {
         let how = Loop::Open(per_second / 2.0, scene.lasting(MEASURED_S / 2.0));
         let p999_us = p999(&offer.run(how).await?.all_good(name)?);
-        let resident_mib = super::super::process::resident_mib(process.pid());
-        sizes.push(Size { name: (*name).to_owned(), per_second, cpu_us, p999_us, resident_mib });
+        let (name, max_us) = ((*name).to_owned(), None);
+        let resident_mib = resident_mib(process.pid());
+        sizes.push(Size { name, per_second, cpu_us, p999_us, max_us, resident_mib });
     }
     Ok(sizes)
 }
 
 pub(super) fn add_kinds(name: &str, sizes: &[Size], figures: &mut Figures) {
-    let [none, few_exact, many_exact, few_prefixes, many_prefixes, _] = sizes else { return };
+    let [none, few_exact, many_exact, few_prefixes, many_prefixes, rest @ ..] = sizes else {
+        return;
+    };
+    let [few_suffixes, many_suffixes, _] = rest else { return };
     add_grown(name, (few_exact, many_exact), figures);
     add_grown(name, (few_prefixes, many_prefixes), figures);
+    add_grown(name, (few_suffixes, many_suffixes), figures);
     add_grown(name, (none, many_prefixes), figures);
 }
 
@@ -142,7 +152,7 @@ fn asking(running: &Running, space: impl Fn(usize) -> usize) -> Result<Offer, Fa
         );
         Post { path: "/v2/ratelimit.limit", key: KEY, body: &body }.write(Protocol::Http1)
     });
-    let script: Arc<[Written]> = script.collect::<Result<Vec<_>, _>>()?.into();
+    let script = Packed::of(script)?;
     let offer = running.offer(Kind::Limit, Protocol::Http1, 1)?;
     Ok(Offer { script, connections: CONNECTIONS, ..offer })
 }
