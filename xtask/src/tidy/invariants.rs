@@ -1,4 +1,4 @@
-//! `docs/invariants.md` and the code speak of the same invariants.
+//! `docs/invariants.md`, `PROMISES.md` and the code speak of the same invariants and tests.
 //!
 //! A line of the list: ``- **INV-4** sentence. Test: `path/of/file.rs` `name_of_test` ``, with as
 //! many files and names as needed; each name must be a function of the file named before it.
@@ -9,13 +9,16 @@ use super::{Finding, Tree, identifiers, is_rust};
 
 /// Where the invariants are listed.
 const LIST: &str = "docs/invariants.md";
+/// What is promised because of them.
+const PROMISES: &str = "PROMISES.md";
 
-/// Every invariant that the code mentions is listed.
+/// Every invariant that the code or a promise mentions is listed.
 pub(super) fn mentions(tree: &Tree) -> Vec<Finding> {
     let (listed, _) = listed(tree);
     let mut found = Vec::new();
-    let code = tree.iter().filter(|(path, _)| is_rust(path) && path.starts_with("crates/"));
-    for (path, text) in code {
+    let is_code = |path: &str| is_rust(path) && path.starts_with("crates/");
+    let both = tree.iter().filter(|(path, _)| is_code(path) || *path == PROMISES);
+    for (path, text) in both {
         for (index, line) in text.lines().enumerate() {
             for number in numbers(line) {
                 if !listed.contains_key(&number) {
@@ -28,7 +31,7 @@ pub(super) fn mentions(tree: &Tree) -> Vec<Finding> {
     found
 }
 
-/// Every test that the list names exists, and no invariant is listed twice.
+/// Every test that the list or a promise names exists, and no invariant is listed twice.
 pub(super) fn tests_exist(tree: &Tree) -> Vec<Finding> {
     let (listed, mut found) = listed(tree);
     for (number, (index, entry)) in listed {
@@ -38,7 +41,33 @@ pub(super) fn tests_exist(tree: &Tree) -> Vec<Finding> {
         let missing = missing_tests(tree, tests).into_iter();
         found.extend(missing.map(|what| Finding::at(LIST, index, format!("INV-{number}: {what}"))));
     }
+    for (index, line) in tree.text(PROMISES).unwrap_or_default().lines().enumerate() {
+        let missing = missing_of_promise(tree, line).into_iter();
+        found.extend(missing.map(|what| Finding::at(PROMISES, index, what)));
+    }
     found
+}
+
+/// Which files and names are not there, of those that a line of the promises has between back
+/// quotes. A name after that of a file is one of its functions; before any, it is in the code.
+fn missing_of_promise(tree: &Tree, line: &str) -> Vec<String> {
+    let quoted: Vec<&str> = line.split('`').skip(1).step_by(2).collect();
+    let is_name = |name: &str| {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        name.contains('_') && name.chars().all(plain)
+    };
+    let (free, tests) = quoted
+        .split_at(quoted.iter().position(|name| name.ends_with(".rs")).unwrap_or(quoted.len()));
+    let tests = tests.iter().filter(|name| name.ends_with(".rs") || is_name(name));
+    let tests: Vec<String> = tests.map(|name| format!("`{name}`")).collect();
+    let mut missing = missing_tests(tree, &tests.join(" "));
+    let is_known = |name: &str| {
+        let mut code = tree.iter().filter(|(path, _)| is_rust(path));
+        code.any(|(_, text)| text.lines().any(|line| identifiers(line).any(|word| word == name)))
+    };
+    let unknown = free.iter().filter(|name| is_name(name) && !is_known(name));
+    missing.extend(unknown.map(|name| format!("the code has no `{name}`")));
+    missing
 }
 
 /// Which files and tests are not there, of those that a text names between back quotes.
@@ -131,6 +160,29 @@ mod tests {
             "- **INV-1** one.\n- **INV-1** two.\n",
         ] {
             assert_eq!(tests_exist(&tree(bad)).len(), 1, "{bad}");
+        }
+    }
+
+    #[test]
+    fn promises_name_what_exists() {
+        let with = |promises: &str| {
+            let tree = Tree::of(&[
+                (LIST, "- **INV-1** a.\n- **INV-9** b.\n"),
+                ("crates/a/tests/b.rs", CODE),
+                (PROMISES, promises),
+            ]);
+            [mentions(&tree), tests_exist(&tree)].map(|found| found.len())
+        };
+        let good = "| P-1 | `L` | INV-1, `crates/a/tests/b.rs` `equality_passes`, `cargo xtask` |";
+        assert_eq!(with(good), [0, 0]);
+        assert_eq!(with("| P-1 | INV-9, `equality_passes` |\n"), [0, 0]);
+        assert_eq!(with("| P-1 | INV-2 |\n"), [1, 0], "an invariant that is not listed");
+        for bad in [
+            "`crates/a/tests/b.rs` `equality_fails`",
+            "`crates/a/tests/c.rs` `equality_passes`",
+            "`equality_fails`",
+        ] {
+            assert_eq!(with(bad), [0, 1], "{bad}");
         }
     }
 
