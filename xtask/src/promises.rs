@@ -14,7 +14,7 @@ use crate::repo::Repo;
 /// The document, and where its plots are.
 const DOCUMENT: &str = "PROMISES.md";
 const PLOTS: &str = "docs/plots";
-/// Cells of each figure. The simulator needs half a minute for them.
+/// Cells of each figure. The simulator needs a minute for them.
 const CELLS: &str = "200";
 /// How far a figure of a fresh run may be from the one that is written. The simulator always prints
 /// the same, so that this is for changes of the code that reorder chance but change nothing else.

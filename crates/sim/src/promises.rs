@@ -1,10 +1,13 @@
 //! The figures of PROMISES.md, and its plots: a function of nothing but the code.
 
 mod faults;
+mod forgotten;
 mod memory;
 mod pace;
 mod plot;
 mod region;
+pub(crate) mod settled;
+mod unknown;
 mod waiting;
 mod whole;
 mod window;
@@ -51,8 +54,10 @@ pub fn promises(cells: u64) -> Promises {
     world::add(&mut all, cells);
     add_window(&mut all, cells);
     faults::add(&mut all, cells);
+    unknown::add(&mut all, cells);
     waiting::add(&mut all, cells);
     memory::add(&mut all);
+    forgotten::add(&mut all);
     all
 }
 

@@ -24,6 +24,45 @@ impl fmt::Display for Violation {
     }
 }
 
+/// Why what a process knows of another region is not in the feed, and stays so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Excuse {
+    /// A leader whose clock is ahead took the cell as over, and deleted its rows.
+    Trimmed,
+    /// A failover lost it, and a leader whose clock is ahead took the cell as over.
+    Outlived,
+    /// A failover lost it, and who wrote it has lost its name to another region.
+    Mute,
+    /// A failover lost it before its own region had read it, and who wrote it has ended.
+    Unread,
+    /// A failover lost it, and so did the store of its region before its leader looked.
+    Twice,
+}
+
+/// What the feed does not say of a cell of a region, and somebody has read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Excused {
+    /// Why.
+    pub why: Excuse,
+    /// Its cost.
+    pub missing: u64,
+    /// The same as a share of the limit, in thousandths.
+    pub permille: u64,
+}
+
+/// How long regions took to know of each other, and what they had to get over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Agreed {
+    /// After everything was mended, and the stores were whole.
+    pub took_ms: u64,
+    /// A region may have lost who it is.
+    pub names: bool,
+    /// The global store lost rows, or a replica lagged.
+    pub rows: bool,
+    /// The store of a region had lost something that still counted.
+    pub lossy: bool,
+}
+
 /// What a run came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
@@ -84,6 +123,10 @@ pub struct Report {
     /// How long regions took to know of each other, after everything was mended: by the rule that
     /// is shipped, and where no regional store had lost anything.
     pub settled_ms: u64,
+    /// The same of all worlds by the rule that is shipped.
+    pub agreed: Option<Agreed>,
+    /// What is not in the feed in the end, and is excused.
+    pub excused: Vec<Excused>,
     /// Admissions of a new window that did not count what other regions were already known to have
     /// used of it: it is told to the table with the next answer of the region.
     pub unheeded: u64,

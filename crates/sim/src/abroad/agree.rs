@@ -8,40 +8,22 @@ use super::{Abroad, WINDOW_MIN_MS};
 use crate::fault::{Fault, Faults};
 use crate::ghost::Ghost;
 use crate::node::{Process, START_MS};
+use crate::promises::settled::{Losses, MARGIN_MS, resend_ms, settle_max_ms};
+use crate::report::Excuse;
 use crate::truth::Name;
 use crate::world::{Home, Spec, World};
 
-/// A cell that is about to expire need not arrive any more.
-const MARGIN_MS: u64 = 3_000;
-
 impl World {
-    /// How long it may take: what was lost is posted again, twice; it waits to be published and is
-    /// imported, twice; calls time out and breakers open before that, and another process leads.
+    /// How long it may take: [`settle_max_ms`] by the tuning and the faults of this run.
     pub(crate) fn settle_max_ms(&self) -> u64 {
-        let GlobeTuning { rule, publish_max_ms, import_ms, repost_ms, breaker, .. } =
-            self.options.globe;
-        let GlobeTuning { timeout_ms, lease_ms, follow_ms, .. } = self.options.globe;
-        let publish_ms = match rule {
-            Rule::Budget { .. } => publish_max_ms,
-            Rule::Floor { every_ms, .. } => every_ms * 6 / 5,
-        };
-        let replay_ms = self.tuning.replay_max_ms + self.tuning.replay_timeout_ms;
-        let told_ms = 2 * (replay_ms + publish_ms + repost_ms + import_ms * 6 / 5);
-        let naming = [Fault::Flush, Fault::Failover, Fault::Namesake];
-        let renames = naming.iter().any(|fault| self.options.faults.has(*fault));
-        let renames = renames || self.options.is_private();
-        let naming_ms = if renames { NAMING_MS } else { 0 };
-        let naming_ms = naming_ms + if self.has_missed_rows() { self.resend_ms() } else { 0 };
-        told_ms + timeout_ms + breaker.open_ms + lease_ms + 2 * follow_ms + naming_ms
+        settle_max_ms(&self.tuning, &self.options.globe, self.losses())
     }
 
-    /// What a failover lost is noticed and published again once in this time, by who leads or by
-    /// the next; and so is what the next one lost.
-    fn resend_ms(&self) -> u64 {
-        let GlobeTuning { repeat_ms, repost_ms, timeout_ms, publish_max_ms, .. } =
-            self.options.globe;
-        let remind_ms = repost_ms + timeout_ms + publish_max_ms;
-        RESTART_MS + remind_ms + repeat_ms
+    /// What may have to be got over.
+    pub(crate) fn losses(&self) -> Losses {
+        let naming = [Fault::Flush, Fault::Failover, Fault::Namesake];
+        let renames = naming.iter().any(|fault| self.options.faults.has(*fault));
+        Losses { names: renames || self.options.is_private(), rows: self.has_missed_rows() }
     }
 
     /// Whether somebody missed rows: a failover lost them, or a replica lagged.
@@ -60,7 +42,8 @@ impl World {
         let broken = self.options.faults != Faults::default();
         let least_ms = if broken { timeout_ms + 2 * import_ms } else { 0 };
         // What it costs is published again in its time, whether others have done so or not.
-        let least_ms = least_ms + if self.has_missed_rows() { self.resend_ms() } else { 0 };
+        let least_ms =
+            least_ms + if self.has_missed_rows() { resend_ms(&self.options.globe) } else { 0 };
         let mut calm_ms: Option<u64> = None;
         while self.is_judged() {
             self.run_until(self.now_us + 200_000);
@@ -71,11 +54,8 @@ impl World {
             calm_ms = unsettled.is_none().then(|| was_calm_ms.unwrap_or(took_ms));
             match (unsettled, was_calm_ms) {
                 (None, Some(calm_ms)) if took_ms >= least_ms => {
-                    let lost = (0..self.homes.len()).any(|home| self.has_lost(home));
-                    if !lost && matches!(self.options.globe.rule, Rule::Budget { .. }) {
-                        // Since when it is so: that it was waited for is no time that it took.
-                        self.report.settled_ms = self.report.settled_ms.max(calm_ms);
-                    }
+                    // Since when it is so: that it was waited for is no time that it took.
+                    self.note_settled(calm_ms);
                     return;
                 }
                 (Some(what), _) if took_ms >= most_ms => {
@@ -124,7 +104,7 @@ impl World {
     }
 
     /// The processes that other regions concern.
-    fn abroad(&self) -> impl Iterator<Item = (&Process, &Abroad)> {
+    pub(crate) fn abroad(&self) -> impl Iterator<Item = (&Process, &Abroad)> {
         let all = self.nodes.iter().filter_map(|node| node.process.as_deref());
         all.filter_map(|process| Some((process, process.abroad.as_ref()?)))
     }
@@ -172,7 +152,7 @@ impl World {
 
     /// Whether the store of a region has lost something that still counts: what was confirmed once
     /// is posted until it expires, and there is nothing to publish.
-    fn has_lost(&self, home: usize) -> bool {
+    pub(crate) fn has_lost(&self, home: usize) -> bool {
         let GlobeTuning { repost_ms, timeout_ms, .. } = self.options.globe;
         let since_ms = START_MS + self.now_ms() - repost_ms - 2 * timeout_ms;
         let truth = &self.homes.at(home).truth;
@@ -236,7 +216,7 @@ impl World {
             }
             let (told, count) = (abroad.count(name, *number), maxima.get(cell).copied());
             let count = count.unwrap_or(0);
-            let lost = told > count && self.is_lost((name, *cell), (told, count));
+            let lost = told > count && self.excuse((name, *cell), (told, count)).is_some();
             let far = told < count && abroad.far.contains(&(name, *number));
             if told != count && !lost && !far {
                 return Some(format!("{name:?}: told {told} of {number:?}, in the feed {count}"));
@@ -245,23 +225,33 @@ impl World {
         None
     }
 
-    /// Whether a failover took out of the feed what a process was told of a cell, and nobody can
-    /// tell it again; or a leader whose clock is ahead did, for which it is over.
-    fn is_lost(&self, (name, cell): (Name, Cell), (told, count): (u64, u64)) -> bool {
-        let Some(database) = &self.database else { return false };
+    /// Why nobody can tell again what a process was told of a cell: a failover took it out of the
+    /// feed, or a leader whose clock is ahead did, for which it is over.
+    pub(crate) fn excuse(
+        &self,
+        (name, cell): (Name, Cell),
+        (told, count): (u64, u64),
+    ) -> Option<Excuse> {
+        let database = self.database.as_ref()?;
         if database.is_trimmed(cell) {
-            return true;
+            return Some(Excuse::Trimmed);
         }
         if database.lost(cell) < told {
-            return false;
+            return None;
         }
         // A leader whose clock was wrong did not publish it again, and threw away what the others
         // of its region had it look at.
-        let outlived = database.is_outlived(cell);
+        if database.is_outlived(cell) {
+            return Some(Excuse::Outlived);
+        }
         // Who wrote it lives and knows it, but has lost its name: it says nothing any more.
-        let mute = database.is_mute(cell.3);
-        let gone = self.is_lost_unknown((name, cell), count);
-        outlived || mute || gone || self.is_lost_twice((name, cell), count)
+        if database.is_mute(cell.3) {
+            return Some(Excuse::Mute);
+        }
+        if self.is_lost_unknown((name, cell), count) {
+            return Some(Excuse::Unread);
+        }
+        self.is_lost_twice((name, cell), count).then_some(Excuse::Twice)
     }
 
     /// Whether a failover lost a row of a region before the region itself read it, and who wrote it
@@ -441,13 +431,6 @@ impl World {
         }
     }
 }
-
-/// A region that finds its name in use asks again this often, and its name lapses in this time: a
-/// region that lost its identity with its store and all of its processes.
-const NAMING_MS: u64 = 36_000;
-
-/// A feed is read from its beginning this often at most.
-const RESTART_MS: u64 = 10_000;
 
 /// What a region has published of a subject, and how many others have.
 #[derive(Clone, Copy, Debug)]

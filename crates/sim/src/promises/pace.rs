@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use tidegate_convergence::{GlobeTuning, Tuning};
 
 use super::plot::{Line, Plot};
-use super::world::{Setting, WINDOW_MS, WORST_PERMILLE, measure, to_whole};
+use super::world::{Setting, WINDOW_MS, measure, to_whole, worst_permille};
 use super::{Block, Picture, Promises};
 use crate::options::Traffic;
 use crate::overshoot::{part, spread};
@@ -19,6 +19,8 @@ const TOLD_MS: [u64; 2] = [5_000, 10_000];
 const RECORDED_MS: [u64; 4] = [500, 2_000, 5_000, 10_000];
 /// The ways that news take: to the region's store, to the database and from there, and back.
 const WAYS_MS: u64 = 400;
+/// Requests of one burst at most, within milliseconds.
+pub(super) const BURST_MAX: u64 = 120;
 /// What a region admits at most by the bounded rule, in thousandths of the limit; by the fast rule
 /// each of its two processes admits a limit.
 const REGION_PERMILLE: [u64; 2] = [2_000, 1_125];
@@ -55,11 +57,16 @@ fn news_ms(Setting { tuning, globe, .. }: Setting) -> u64 {
 
 /// The formula: what is hidden, and what comes while news are on their way, there and back; never
 /// more than what each region admits alone.
-fn most_permille(setting: Setting) -> u64 {
-    let arrives = 2 * setting.load_percent * 10 * news_ms(setting) / WINDOW_MS;
+pub(super) fn most_permille(setting: Setting) -> u64 {
+    let Setting { limit, traffic, .. } = setting;
+    let burst = if traffic == Traffic::Burst { BURST_MAX * 1_000 / limit } else { 0 };
+    let arrives = burst + 2 * setting.load_percent * 10 * news_ms(setting) / WINDOW_MS;
     let [fast, bounded] = REGION_PERMILLE;
+    // A limit cannot be exceeded by less than one.
+    let bounded = bounded.max(1_000 + 1_000 / limit);
     let each = if setting.bounded { bounded } else { fast };
-    (WORST_PERMILLE + arrives).min(setting.regions as u64 * each)
+    let regions = setting.regions as u64;
+    (worst_permille(regions, limit) + arrives).min(regions * each)
 }
 
 /// A table and a plot.

@@ -25,6 +25,45 @@ pub(super) struct Line {
     pub(super) values: Vec<f64>,
 }
 
+/// A picture of lines through points: how far across each lies, and how high.
+#[derive(Clone, Debug)]
+pub(super) struct Cloud {
+    pub(super) title: &'static str,
+    pub(super) across: &'static str,
+    pub(super) up: &'static str,
+    /// Points, and the name of their line. A line of one point is drawn larger.
+    pub(super) lines: Vec<(String, Vec<(f64, f64)>)>,
+}
+
+impl Cloud {
+    /// The frame is that of a plot with round numbers across.
+    pub(super) fn svg(&self) -> String {
+        let points = || self.lines.iter().flat_map(|(_, points)| points);
+        let widest = round_above(points().map(|(across, _)| *across));
+        let ticks = (0..=TICKS).map(|tick| number(widest * f64::from(tick) / f64::from(TICKS)));
+        let line = |(name, points): &(String, Vec<(f64, f64)>)| Line {
+            name: name.clone(),
+            values: points.iter().map(|(_, up)| *up).collect(),
+        };
+        let frame = Plot {
+            title: self.title,
+            across: self.across,
+            up: self.up,
+            places: ticks.collect(),
+            lines: self.lines.iter().map(line).collect(),
+        };
+        let (mut svg, top) = (frame.head(), frame.top());
+        frame.frame(&mut svg, top);
+        for (at, (name, points)) in self.lines.iter().enumerate() {
+            let x = |across: f64| LEFT + (WIDTH - LEFT - RIGHT) * across / widest;
+            let points = points.iter().map(|(across, up)| (x(*across), y(*up, top))).collect();
+            draw(&mut svg, (at, name), &points);
+        }
+        svg.push_str("</svg>\n");
+        svg
+    }
+}
+
 /// A picture of lines.
 #[derive(Clone, Debug)]
 pub(super) struct Plot {
@@ -38,6 +77,19 @@ pub(super) struct Plot {
 
 impl Plot {
     pub(super) fn svg(&self) -> String {
+        let (mut svg, top) = (self.head(), self.top());
+        self.frame(&mut svg, top);
+        for (at, line) in self.lines.iter().enumerate() {
+            let points = line.values.iter().enumerate();
+            let points = points.map(|(n, value)| (self.x(n), y(*value, top))).collect();
+            draw(&mut svg, (at, &line.name), &points);
+        }
+        svg.push_str("</svg>\n");
+        svg
+    }
+
+    /// The beginning, with the title.
+    fn head(&self) -> String {
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
              role=\"img\" aria-label=\"{}\">\n<style>\n{}</style>\n",
@@ -49,21 +101,13 @@ impl Plot {
             "<text class=\"title\" x=\"{LEFT}\" y=\"22\">{}</text>",
             escape(self.title)
         );
-        let top = self.top();
-        self.frame(&mut svg, top);
-        for (at, line) in self.lines.iter().enumerate() {
-            self.line(&mut svg, (at, line), top);
-        }
-        svg.push_str("</svg>\n");
         svg
     }
 
     /// The upper end of the scale: a round number above everything.
     fn top(&self) -> f64 {
         let all = self.lines.iter().flat_map(|line| line.values.iter().copied());
-        let most = all.fold(0.0_f64, f64::max).max(1.0);
-        let step = 10_f64.powf(most.log10().floor()) / 2.0;
-        (most / step).ceil() * step
+        round_above(all)
     }
 
     fn x(&self, place: usize) -> f64 {
@@ -104,30 +148,37 @@ impl Plot {
             escape(self.up)
         );
     }
+}
 
-    fn line(&self, svg: &mut String, (at, line): (usize, &Line), top: f64) {
-        let class = format!("c{}", at % LIGHT.len());
-        let points: Vec<(f64, f64)> =
-            line.values.iter().enumerate().map(|(n, value)| (self.x(n), y(*value, top))).collect();
-        let path: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
-        let _ = writeln!(svg, "<path class=\"line {class}\" d=\"M{}\"/>", path.join("L"));
-        for (x, y) in &points {
-            let _ = writeln!(
-                svg,
-                "<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"/>"
-            );
-        }
-        // Names stand beside the end of their line, one below the other.
-        let (x, y) = (WIDTH - RIGHT + 16.0, TOP + 8.0 + 20.0 * as_float(at));
+/// A line with its dots, and its name beside it.
+fn draw(svg: &mut String, (at, name): (usize, &str), points: &Vec<(f64, f64)>) {
+    let class = format!("c{}", at % LIGHT.len());
+    let path: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1} {y:.1}")).collect();
+    let _ = writeln!(svg, "<path class=\"line {class}\" d=\"M{}\"/>", path.join("L"));
+    let radius = if points.len() == 1 { 6 } else { 3 };
+    for (x, y) in points {
         let _ = writeln!(
             svg,
-            "<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{:.1}\" r=\"5\"/>\
-             <text class=\"name\" x=\"{:.1}\" y=\"{y:.1}\">{}</text>",
-            y - 4.0,
-            x + 12.0,
-            escape(&line.name)
+            "<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\"/>"
         );
     }
+    // Names stand beside the end of their line, one below the other.
+    let (x, y) = (WIDTH - RIGHT + 16.0, TOP + 8.0 + 20.0 * as_float(at));
+    let _ = writeln!(
+        svg,
+        "<circle class=\"dot {class}\" cx=\"{x:.1}\" cy=\"{:.1}\" r=\"5\"/>\
+         <text class=\"name\" x=\"{:.1}\" y=\"{y:.1}\">{}</text>",
+        y - 4.0,
+        x + 12.0,
+        escape(name)
+    );
+}
+
+/// A round number above everything.
+fn round_above(all: impl Iterator<Item = f64>) -> f64 {
+    let most = all.fold(0.0_f64, f64::max).max(1.0);
+    let step = 10_f64.powf(most.log10().floor()) / 2.0;
+    (most / step).ceil() * step
 }
 
 fn y(value: f64, top: f64) -> f64 {
@@ -186,6 +237,17 @@ mod tests {
         assert!(svg.contains("a &lt; b") && svg.contains("one &amp; two"), "{svg}");
         assert_eq!(svg.matches("class=\"line").count(), 2);
         assert!(svg.contains("prefers-color-scheme:dark"), "{svg}");
+        let lines = vec![
+            ("floor".to_owned(), vec![(10.0, 1.0), (40.0, 2.0)]),
+            ("ours".to_owned(), vec![(20.0, 1.5)]),
+        ];
+        let cloud = Cloud { title: "a < b", across: "rows", up: "limits", lines };
+        let svg = cloud.svg();
+        // A fourth of the way across and half of it up, in a picture that ends at 40 and at 2.
+        let (x, y) = (LEFT + (WIDTH - LEFT - RIGHT) / 4.0, HEIGHT - BOTTOM);
+        let y = y - (HEIGHT - TOP - BOTTOM) / 2.0;
+        assert!(svg.contains(&format!("d=\"M{x:.1} {y:.1}L")), "{svg}");
+        assert_eq!(svg.matches("r=\"6\"").count(), 1, "ours is one point: {svg}");
         // Straight up from the lower to the upper end, whatever the largest value is.
         assert!((plot.top() - 2.5).abs() < 1e-9, "{}", plot.top());
     }
