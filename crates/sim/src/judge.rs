@@ -240,9 +240,9 @@ impl World {
                 });
             }
             self.check_asked(process, &ghost, (*ask, answer), (c, elapsed_ms));
-            let total = self.world_total((ask.subject, ghost.sequence));
-            let share = total.saturating_mul(1_000) / ask.limit.max(1);
-            self.report.worst_permille = self.report.worst_permille.max(share);
+            if c.admitted {
+                self.note_share(*ask, ghost.sequence);
+            }
         }
     }
 
@@ -319,6 +319,12 @@ impl World {
             let number = process.number;
             self.broken("unheeded", || format!("process {number} was told {told}, heard {heard}"));
         }
+        self.note_share(ask, name.1);
+    }
+
+    /// What all regions admitted to a cell, as a share of the limit that somebody was admitted by.
+    fn note_share(&mut self, ask: Ask, sequence: u64) {
+        let total = self.world_total((ask.subject, sequence));
         let share = total.saturating_mul(1_000) / ask.limit.max(1);
         self.report.worst_permille = self.report.worst_permille.max(share);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use tidegate_sim::{Cause, Coverage, Fault, Options, Report};
+use tidegate_sim::{Cause, Coverage, Fault, Faults, Options, Report};
 
 /// What happened over all runs.
 #[derive(Debug, Default)]
@@ -29,6 +29,12 @@ pub(crate) struct Total {
     /// Requests denied because the region could not be asked, and their cost that is charged.
     outages: (u64, u64),
     bounded: Bounded,
+    /// The largest share of its limit that was admitted to a cell of each run, in thousandths:
+    /// where nothing was wrong, and where faults were on.
+    worst_permille: [Vec<u64>; 2],
+    /// Cells of which the feed misses what nobody tells again, and the most of one in thousandths
+    /// of its limit.
+    excused: BTreeMap<String, (u64, u64)>,
 }
 
 /// What became of bounded requests.
@@ -80,6 +86,13 @@ impl Total {
         self.outages.0 += report.outages;
         self.outages.1 += report.charged;
         self.bounded.add(report);
+        let [calm, struck] = &mut self.worst_permille;
+        let worst = if options.faults == Faults::default() { calm } else { struck };
+        worst.push(report.worst_permille);
+        for excused in &report.excused {
+            let (cells, most) = self.excused.entry(format!("{:?}", excused.why)).or_default();
+            (*cells, *most) = (*cells + 1, (*most).max(excused.permille));
+        }
         self.settled_ms = self.settled_ms.max(report.settled_ms);
     }
 
@@ -109,6 +122,7 @@ impl Total {
         let (seeds_s, events_s) = (per_second(seeds, took), per_second(all, took));
         println!("{seeds} seeds in {seconds:.1} s: {seeds_s:.0} seeds/s, {events_s:.0} events/s");
         self.events.sort_unstable();
+        self.worst_permille.iter_mut().for_each(|each| each.sort_unstable());
         let median = self.events.get(self.events.len() / 2).copied().unwrap_or(0);
         let whole_ms = self.whole_ms;
         println!("median {median} events a seed; whole again within {whole_ms} ms after faults");
@@ -121,6 +135,17 @@ impl Total {
 #[expect(clippy::cast_precision_loss, reason = "for a human")]
 fn per_second(count: u64, took: Duration) -> f64 {
     count as f64 / took.as_secs_f64().max(0.001)
+}
+
+/// At the middle, at 99 of 100, and the worst, of thousandths.
+fn spread(sorted: &[u64]) -> String {
+    let last = sorted.len().saturating_sub(1);
+    let places = [last / 2, (sorted.len() * 99).div_ceil(100).saturating_sub(1), last];
+    let [p50, p99, worst] = places.map(|place| {
+        let permille = sorted.get(place).copied().unwrap_or(0);
+        format!("{}.{:03}", permille / 1_000, permille % 1_000)
+    });
+    format!("p50 {p50}, p99 {p99}, worst {worst} over {} runs", sorted.len())
 }
 
 impl fmt::Display for Total {
@@ -141,6 +166,10 @@ impl fmt::Display for Total {
             "{reserved} denied by reservations, worst bounded cell {worst_permille} permille"
         )?;
         writeln!(f, "granted to the dead: {unanswered}; by a store that forgot: {regranted}")?;
+        let [calm, struck] = self.worst_permille.each_ref().map(|each| spread(each));
+        writeln!(f, "limits admitted to the fullest cell without faults: {calm}")?;
+        writeln!(f, "limits admitted to the fullest cell under faults: {struck}")?;
+        writeln!(f, "cells that the feed misses, and thousandths of a limit: {:?}", self.excused)?;
         writeln!(f, "faults: {:?}", self.faults)?;
         writeln!(f, "runs in which a fault was on and never struck: {:?}", self.idle)?;
         writeln!(f, "cost lost, by cause: {:?}", self.lost)
