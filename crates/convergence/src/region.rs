@@ -135,7 +135,8 @@ pub struct Region {
     tuning: Tuning,
     incarnation: u128,
     shards: Vec<ShardState>,
-    subjects: BTreeMap<Ticket, Entry>,
+    /// In boxes: what comes and goes between others moves them, and an entry is long.
+    subjects: BTreeMap<Ticket, Box<Entry>>,
     unrecorded: Unrecorded,
     /// When subjects are to be replayed.
     due: BTreeSet<(u64, Ticket)>,
@@ -338,7 +339,8 @@ impl Region {
         self.calls.clear();
         let subjects = std::mem::take(&mut self.subjects);
         for (subject, entry) in subjects {
-            for waiter in entry.waiters.into_iter().chain(entry.later) {
+            let Entry { waiters, later, .. } = *entry;
+            for waiter in waiters.into_iter().chain(later) {
                 self.end_wait(waiter, subject, (false, false));
             }
         }

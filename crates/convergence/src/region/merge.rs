@@ -117,6 +117,7 @@ impl Region {
                 }
             }
         }
+        let mut recorded = false;
         if current {
             if reply.current.had < item.acked && !item.resend {
                 self.counts.cells_lost += 1;
@@ -130,13 +131,16 @@ impl Region {
                 let late = planted::is(Planted::FreshOnArrival);
                 let since_ms = if late { at.ms() } else { flight.sent_ms };
                 cell.mark_fresh_until_ms(since_ms.saturating_add(fresh_ms));
-                self.unrecorded.recorded(item.subject, flight.sent_ms);
+                recorded = true;
             }
         }
         let components = reply.current.components.max(reply.previous.components);
         if let Some(entry) = self.subjects.get_mut(&item.subject) {
             entry.components = components;
             entry.lost &= !current;
+            if recorded {
+                self.unrecorded.recorded(&mut entry.unrecorded_ms, flight.sent_ms);
+            }
         }
         let Some(state) = self.state(flight.shard) else { return };
         state.note_components(components);

@@ -1,11 +1,14 @@
 //! What is told, and when.
 
+use std::collections::{BTreeSet, btree_map};
+
 use tidegate_limiter::planted::{self, Planted};
 use tidegate_limiter::{Cells, Now, Ticket};
 
 use super::loss::Resend;
-use super::{At, Kind, Region, ShardState, Touched};
+use super::{At, Entry, Kind, Region, ShardState, Touched};
 use crate::store::Shard;
+use crate::tuning::Tuning;
 
 /// Subjects looked at in one step: a tenth of a millisecond or two, for which callers have to wait
 /// that need the region, or the thread. What is left is done in the next step.
@@ -41,12 +44,15 @@ impl Region {
             return;
         };
         let now_ms = at.ms();
-        let significance = self.significance(at, subject, &cells);
+        let shard = self.shard_of(cells.current.digest());
+        let usual = self.state(shard).map_or(1, |state| state.components.div_ceil(16));
         let entry = self.subjects.entry(subject).or_default();
+        let components = usual.max(entry.components.into());
+        let significance = significance(&self.tuning, components, &cells, at.now);
         if entry.resend || entry.lost || is_dirty(&cells) {
-            self.unrecorded.begin(subject, now_ms);
+            self.unrecorded.begin(&mut entry.unrecorded_ms, now_ms);
         } else {
-            self.unrecorded.end(subject);
+            self.unrecorded.end(&mut entry.unrecorded_ms);
         }
         if entry.ask.is_some() {
             // What is told meanwhile would put the ask out of date; it is told when that lands.
@@ -88,19 +94,7 @@ impl Region {
         }
         // Never later than it was.
         let due_ms = now_ms.saturating_add(wait_ms).min(entry.due_ms.unwrap_or(u64::MAX));
-        self.due_at(subject, due_ms);
-    }
-
-    /// How much a subject may keep to itself.
-    fn significance(&mut self, at: At<'_>, subject: Ticket, cells: &Cells<'_>) -> u64 {
-        let shard = self.shard_of(cells.current.digest());
-        let usual = self.state(shard).map_or(1, |state| state.components.div_ceil(16));
-        let known = self.subjects.get(&subject).map_or(0, |entry| entry.components);
-        let components = usual.max(known.into());
-        let (used, limit) = cells.used_of_limit(at.now);
-        let of_room = limit.saturating_sub(used)
-            / self.tuning.replay_room_part.saturating_mul(components).max(1);
-        (limit / self.tuning.replay_part.max(1)).min(of_room).max(1)
+        entry.set_due(&mut self.due, subject, due_ms);
     }
 
     /// Everything is sent. If it is recorded too, and nothing is on its way, the next admission
@@ -213,21 +207,15 @@ impl Region {
 
     /// Sets when a subject is replayed; one that is about to be stays so.
     pub(super) fn due_at(&mut self, subject: Ticket, due_ms: u64) {
-        let entry = self.subjects.entry(subject).or_default();
-        if entry.ready {
-            return;
-        }
-        if let Some(before) = entry.due_ms.replace(due_ms) {
-            self.due.remove(&(before, subject));
-        }
-        self.due.insert((due_ms, subject));
+        self.subjects.entry(subject).or_default().set_due(&mut self.due, subject, due_ms);
     }
 
     /// The subject has nothing to tell.
     pub(super) fn forget(&mut self, subject: Ticket) {
-        self.unrecorded.end(subject);
         let kept = planted::is(Planted::ManyKept) && self.subjects.len() > MANY;
-        let Some(entry) = self.subjects.get_mut(&subject) else { return };
+        let btree_map::Entry::Occupied(mut occupied) = self.subjects.entry(subject) else { return };
+        let entry = occupied.get_mut();
+        self.unrecorded.end(&mut entry.unrecorded_ms);
         if let Some(due_ms) = entry.due_ms.take() {
             self.due.remove(&(due_ms, subject));
         }
@@ -239,22 +227,38 @@ impl Region {
             && entry.waiters.is_empty()
             && entry.later.is_empty()
         {
-            self.subjects.remove(&subject);
+            occupied.remove();
         }
     }
 
     /// Forgets a subject that was only looked at.
     pub(super) fn drop_if_idle(&mut self, subject: Ticket) {
-        let idle = |entry: &super::Entry| {
+        let idle = |entry: &Entry| {
             entry.due_ms.is_none()
                 && !entry.ready
                 && entry.sent.is_none()
                 && entry.refresh.is_none()
                 && entry.is_unasked()
         };
-        if self.subjects.get(&subject).is_some_and(idle) {
+        if self.subjects.get(&subject).is_some_and(|entry| idle(entry)) {
             self.forget(subject);
         }
+    }
+}
+
+impl Entry {
+    /// Sets when it is replayed; one that is about to be stays so.
+    fn set_due(&mut self, due: &mut BTreeSet<(u64, Ticket)>, subject: Ticket, due_ms: u64) {
+        if self.ready {
+            return;
+        }
+        if let Some(before) = self.due_ms.replace(due_ms) {
+            if before == due_ms {
+                return;
+            }
+            due.remove(&(before, subject));
+        }
+        due.insert((due_ms, subject));
     }
 }
 
@@ -275,6 +279,14 @@ impl ShardState {
         let under_way = self.replays_in_flight > 0;
         self.replayed_ms.filter(|_| under_way).map_or(0, |sent_ms| sent_ms.saturating_add(1))
     }
+}
+
+/// How much a subject may keep to itself whose cells have so many components.
+fn significance(tuning: &Tuning, components: u64, cells: &Cells<'_>, now: Now) -> u64 {
+    let (used, limit) = cells.used_of_limit(now);
+    let of_room =
+        limit.saturating_sub(used) / tuning.replay_room_part.saturating_mul(components).max(1);
+    (limit / tuning.replay_part.max(1)).min(of_room).max(1)
 }
 
 /// Whether something was admitted that the region has not acknowledged.

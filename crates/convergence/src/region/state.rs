@@ -55,6 +55,8 @@ pub(super) struct Entry {
     /// The same of the cell before.
     pub(super) sent_previous: Option<(CellTicket, u64)>,
     pub(super) due_ms: Option<u64>,
+    /// Since when something of it is not recorded: see [`Unrecorded`](super::Unrecorded).
+    pub(super) unrecorded_ms: Option<u64>,
     /// It is among those that go with the next replay.
     pub(super) ready: bool,
     /// How many components its cells have, as far as is known.

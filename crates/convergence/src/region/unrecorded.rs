@@ -1,50 +1,58 @@
 //! Since when there is cost that the region has not recorded.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, btree_map};
 
-use tidegate_limiter::Ticket;
-
-/// Every subject with such a cost, and the earliest moment at which some of it can have been
-/// admitted.
+/// How many subjects have such a cost, by the earliest moment at which some of it can have been
+/// admitted. That moment is kept with the subject.
 #[derive(Debug, Default)]
 pub(super) struct Unrecorded {
-    since: BTreeMap<Ticket, u64>,
-    oldest: BTreeSet<(u64, Ticket)>,
+    since: BTreeMap<u64, usize>,
 }
 
 impl Unrecorded {
     /// Something is not recorded now. If that was so before, it is as old as it was.
-    pub(super) fn begin(&mut self, subject: Ticket, now_ms: u64) {
-        if let std::collections::btree_map::Entry::Vacant(vacant) = self.since.entry(subject) {
-            vacant.insert(now_ms);
-            self.oldest.insert((now_ms, subject));
+    pub(super) fn begin(&mut self, since_ms: &mut Option<u64>, now_ms: u64) {
+        if since_ms.is_none() {
+            *since_ms = Some(now_ms);
+            self.count(now_ms);
         }
     }
 
     /// Everything is recorded that was admitted before this moment. What is not is younger.
-    pub(super) fn recorded(&mut self, subject: Ticket, sent_ms: u64) {
-        if let Some(since_ms) = self.since.get_mut(&subject).filter(|since_ms| **since_ms < sent_ms)
-        {
-            self.oldest.remove(&(*since_ms, subject));
-            *since_ms = sent_ms;
-            self.oldest.insert((sent_ms, subject));
+    pub(super) fn recorded(&mut self, since_ms: &mut Option<u64>, sent_ms: u64) {
+        if let Some(before_ms) = since_ms.filter(|since_ms| *since_ms < sent_ms) {
+            *since_ms = Some(sent_ms);
+            self.discount(before_ms);
+            self.count(sent_ms);
         }
     }
 
     /// Everything is recorded, or nothing is left to record.
-    pub(super) fn end(&mut self, subject: Ticket) {
-        if let Some(since_ms) = self.since.remove(&subject) {
-            self.oldest.remove(&(since_ms, subject));
+    pub(super) fn end(&mut self, since_ms: &mut Option<u64>) {
+        if let Some(since_ms) = since_ms.take() {
+            self.discount(since_ms);
         }
     }
 
     pub(super) fn clear(&mut self) {
         self.since.clear();
-        self.oldest.clear();
     }
 
     /// How long ago the oldest such cost was admitted, at most.
     pub(super) fn age_ms(&self, now_ms: u64) -> u64 {
-        self.oldest.first().map_or(0, |(since_ms, _)| now_ms.saturating_sub(*since_ms))
+        self.since.first_key_value().map_or(0, |(since_ms, _)| now_ms.saturating_sub(*since_ms))
+    }
+
+    fn count(&mut self, since_ms: u64) {
+        *self.since.entry(since_ms).or_default() += 1;
+    }
+
+    fn discount(&mut self, since_ms: u64) {
+        if let btree_map::Entry::Occupied(mut counted) = self.since.entry(since_ms) {
+            *counted.get_mut() -= 1;
+            if *counted.get() == 0 {
+                counted.remove();
+            }
+        }
     }
 }

@@ -21,6 +21,15 @@ pub(super) const LIFE_MAX_MS: u64 = 100 * 366 * 24 * 60 * 60 * 1_000;
 /// for a record that is up to 200.
 pub(super) const RECORDS_MAX: usize = 32;
 
+/// What a command has beside its records: the script, how many keys, the token's, and what is common.
+const HEAD_ARGS: usize = 7;
+/// The same in bytes, with a prefix of usual length.
+const HEAD_BYTES: usize = 160;
+/// What it has of each record: two keys, whose it is, a life and two totals.
+const RECORD_ARGS: usize = 6;
+/// The same in bytes: keys of about 70, and 50 for the rest.
+const RECORD_BYTES: usize = 192;
+
 /// What stands in the braces of a key. A cluster looks at nothing else: it stands for one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Tag {
@@ -130,9 +139,17 @@ impl Script {
         I: Iterator<Item = &'a Record> + Clone,
     {
         let start = self.start(common.tag);
-        let mut keys = vec![format!("{start}token")];
-        keys.extend(records.clone().flat_map(|record| cells(&start, record)));
-        let mut command = self.run_on(Code::Record, &keys);
+        let count = records.clone().count();
+        let mut command = Cmd::with_capacity(
+            HEAD_ARGS.saturating_add(count.saturating_mul(RECORD_ARGS)),
+            HEAD_BYTES.saturating_add(count.saturating_mul(RECORD_BYTES)),
+        );
+        command.arg("EVALSHA").arg(&self.record).arg(count.saturating_mul(2).saturating_add(1));
+        command.arg(format!("{start}token"));
+        let mut key = String::with_capacity(start.len().saturating_add(RECORD_BYTES));
+        for record in records.clone() {
+            push_cells(&mut command, (&mut key, &start), record);
+        }
         command.arg(&common.proposal.0.to_be_bytes());
         command.arg(common.token_life_ms).arg(u64::from(common.renew));
         for record in records {
@@ -162,9 +179,26 @@ impl Script {
 /// The names of the current and of the previous cell.
 pub(super) fn cells(start: &str, record: &Record) -> [String; 2] {
     let digest = hex(record.subject.as_bytes());
-    // Sequence 0 has none before it: this is itself then.
+    sequences(record).map(|sequence| format!("{start}{digest}:{sequence}"))
+}
+
+/// The same as keys of a command. They are written one over the other: thousands in a second.
+fn push_cells(command: &mut Cmd, (key, start): (&mut String, &str), record: &Record) {
+    key.clear();
+    key.push_str(start);
+    push_hex(key, record.subject.as_bytes());
+    let length = key.len();
+    for sequence in sequences(record) {
+        key.truncate(length);
+        // Writing to a string cannot fail.
+        let _ = write!(key, ":{sequence}");
+        command.arg(key.as_str());
+    }
+}
+
+/// Sequence 0 has none before it: this is itself then.
+const fn sequences(record: &Record) -> [u64; 2] {
     [record.sequence, record.sequence.saturating_sub(1)]
-        .map(|sequence| format!("{start}{digest}:{sequence}"))
 }
 
 /// The name of the field of a component.
@@ -263,11 +297,16 @@ pub(super) fn number(value: &Value) -> Option<u64> {
 /// Bytes in hexadecimal, as they stand in a key.
 pub(super) fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().saturating_mul(2));
-    for byte in bytes {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
+    push_hex(&mut text, bytes);
     text
+}
+
+fn push_hex(text: &mut String, bytes: &[u8]) {
+    let digit = |half: u8| char::from(half + if half < 10 { b'0' } else { b'a' - 10 });
+    for byte in bytes {
+        text.push(digit(byte >> 4));
+        text.push(digit(byte & 0xf));
+    }
 }
 
 /// Whether a record can be counted exactly.
@@ -284,6 +323,36 @@ mod tests {
         let error = parsed.unwrap();
         assert!(matches!(error, Value::ServerError(_)));
         error
+    }
+
+    #[test]
+    fn a_command_names_the_cells_of_all_records_before_it_tells_of_them() {
+        let record = |byte: u8, sequence| Record {
+            subject: tidegate_limiter::Digest::from_bytes([byte; 16]),
+            window_ms: 60_000,
+            sequence,
+            component: tidegate_convergence::Component { incarnation: 1, life: 0 },
+            total: 4,
+            previous_total: 2,
+        };
+        let records = [record(0x0f, 10), record(0xa0, 0)];
+        let (tag, proposal) = (Tag::Shard(Shard(3)), Token(7));
+        let common = Common { tag, proposal, token_life_ms: 9, renew: false };
+        let command = Script::new("p").run(&common, records.iter());
+        let args: Vec<&[u8]> = command
+            .args_iter()
+            .map(|arg| if let redis::Arg::Simple(arg) = arg { arg } else { b"" })
+            .collect();
+        assert_eq!(
+            (args[0], args[2], args[3]),
+            (&b"EVALSHA"[..], &b"5"[..], &b"p:1:{3}:token"[..])
+        );
+        let [first, second] = ["0f".repeat(16), "a0".repeat(16)];
+        let keys = [(&first, 10), (&first, 9), (&second, 0), (&second, 0)]
+            .map(|(digest, sequence)| format!("p:1:{{3}}:{digest}:{sequence}"));
+        assert_eq!(args[4..8], keys.each_ref().map(|key| key.as_bytes()));
+        assert_eq!(keys[..2], cells("p:1:{3}:", &records[0]));
+        assert_eq!(args.len(), HEAD_ARGS + 2 * RECORD_ARGS);
     }
 
     #[test]
