@@ -311,12 +311,14 @@ impl Shared {
                 sleep_until(Instant::now() + PANIC_REST).await;
                 continue;
             };
+            if next <= Instant::now() {
+                // What is left of a step comes after whoever else is ready on this thread.
+                yield_now().await;
+            }
             tokio::select! {
                 () = woken => {}
                 () = sleep_until(next) => {}
             }
-            // A step comes after whoever else is ready on this thread: what they note goes with it.
-            yield_now().await;
         }
     }
 

@@ -21,7 +21,7 @@ pub(super) const LIFE_MAX_MS: u64 = 100 * 366 * 24 * 60 * 60 * 1_000;
 /// for a record that is up to 200.
 pub(super) const RECORDS_MAX: usize = 32;
 
-/// What a command has beside its records: the script, how many keys, the token's, and what is common.
+/// What a command has beside its records: the script, the token, and what is common.
 const HEAD_ARGS: usize = 7;
 /// The same in bytes, with a prefix of usual length.
 const HEAD_BYTES: usize = 160;
