@@ -216,7 +216,7 @@ impl Globe {
 
     /// The same, of one whose cells are at hand.
     pub(super) fn weigh_up(&mut self, at: At<'_>, cells: &Cells<'_>, rate: (u64, u64)) {
-        if self.draining && self.options.private {
+        if self.draining && self.options.private && !planted::is(Planted::NoLastWords) {
             return self.post_rest(at, cells);
         }
         if self.is_little(at, cells) {
