@@ -54,7 +54,7 @@ const MORE: f64 = 1.5;
 
 /// Arguments of `growth`.
 #[derive(clap::Args)]
-#[command(after_help = "All cases take some 14 minutes: one for each of those with pauses and\n\
+#[command(after_help = "All cases take some 9 minutes: one for each of those with pauses and\n\
                   for regions, two for shared, and most of the rest for ten million subjects.")]
 pub(crate) struct GrowthArgs {
     #[command(flatten)]
