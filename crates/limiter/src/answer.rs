@@ -1,6 +1,6 @@
 //! What the caller gets back. A denial is an answer, not an error.
 
-use crate::request::{Consistency, Request};
+use crate::request::Consistency;
 use crate::window::{View, earliest_fit_ms};
 
 /// Why a request was denied. The [crate](crate) begins with an example.
@@ -35,7 +35,7 @@ pub enum Source {
 /// [crate](crate) begins with an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    pub(crate) denial: Option<Denial>,
+    pub(crate) denied: Option<(Denial, Retry)>,
     pub(crate) limit: u64,
     pub(crate) remaining: u64,
     pub(crate) reset_ms: u64,
@@ -43,20 +43,22 @@ pub struct Answer {
     pub(crate) age_ms: u64,
     pub(crate) degraded: bool,
     pub(crate) consistency: Consistency,
-    /// Kept so that the time to come back is computed only for those who ask.
-    pub(crate) retry: Retry,
 }
 
-/// What [`Answer::retry_after_ms`] is computed from.
+/// What [`Answer::retry_after_ms`] is computed from: only for those who ask, and an admission has
+/// none of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Retry {
-    pub(crate) view: View,
-    pub(crate) window: crate::Window,
-    /// With what earlier items of the batch take from the same subject.
-    pub(crate) cost: u64,
-    /// The start of the cell; of a denial by an outage, when the region is tried again.
-    pub(crate) start_ms: u64,
-    pub(crate) now_ms: u64,
+pub(crate) enum Retry {
+    /// That many milliseconds.
+    After(u64),
+    /// When the cost fits.
+    Fits {
+        view: View,
+        window: crate::Window,
+        /// With what earlier items of the batch take from the same subject.
+        cost: u64,
+        now_ms: u64,
+    },
 }
 
 impl Answer {
@@ -64,13 +66,16 @@ impl Answer {
     /// be true although nothing was spent. The [crate](crate) begins with an example.
     #[must_use]
     pub const fn admitted(&self) -> bool {
-        self.denial.is_none()
+        self.denied.is_none()
     }
 
     /// Why the request was denied. The [crate](crate) begins with an example.
     #[must_use]
     pub const fn denial(&self) -> Option<Denial> {
-        self.denial
+        match self.denied {
+            Some((denial, _)) => Some(denial),
+            None => None,
+        }
     }
 
     /// The limit that was enforced. The [crate](crate) begins with an example.
@@ -129,9 +134,8 @@ impl Answer {
     /// The same of what would have been admitted, and is denied for it. The region is not tried
     /// again for so long.
     pub(crate) const fn into_outage(self, wait_ms: u64) -> Self {
-        let Self { retry, .. } = self.into_degraded();
-        let retry = Retry { start_ms: retry.now_ms.saturating_add(wait_ms), ..retry };
-        Self { denial: Some(Denial::Outage), remaining: 0, retry, ..self.into_degraded() }
+        let denied = Some((Denial::Outage, Retry::After(wait_ms)));
+        Self { denied, remaining: 0, ..self.into_degraded() }
     }
 
     /// The exact time after which this cost fits if nothing else happens: 0 for an admission,
@@ -141,16 +145,12 @@ impl Answer {
     /// [crate](crate) begins with an example.
     #[must_use]
     pub fn retry_after_ms(&self) -> Option<u64> {
-        let Retry { view, window, cost, start_ms, now_ms } = self.retry;
-        match self.denial {
+        match self.denied {
             None => Some(0),
-            // Reservations end in an instant; memory when another subject expires, which is
-            // unknown: the end of this cell is a moment at which it may have.
-            Some(Denial::Reserved) => Some(1),
-            Some(Denial::Outage) => Some(start_ms.saturating_sub(now_ms)),
-            Some(Denial::Memory) => Some(self.reset_ms.saturating_sub(now_ms)),
-            Some(Denial::Limit) => {
+            Some((_, Retry::After(ms))) => Some(ms),
+            Some((_, Retry::Fits { view, window, cost, now_ms })) => {
                 let fit_ms = earliest_fit_ms(view, window, cost, crate::Limit::new(self.limit))?;
+                let start_ms = self.reset_ms.saturating_sub(window.as_millis());
                 Some(start_ms.saturating_add(fit_ms).saturating_sub(now_ms))
             }
         }
@@ -177,12 +177,5 @@ impl BatchAnswer {
     #[must_use]
     pub fn items(&self) -> &[Answer] {
         &self.items
-    }
-}
-
-impl Retry {
-    pub(crate) fn never_seen(request: &Request<'_>, start_ms: u64, now_ms: u64) -> Self {
-        let view = View { current: 0, previous: 0 };
-        Self { view, window: request.subject.window, cost: request.cost.get(), start_ms, now_ms }
     }
 }

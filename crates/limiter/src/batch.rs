@@ -382,13 +382,16 @@ fn report(
             }
             (Seen::Fits(look), spot) => {
                 fitted += 1;
-                let answer = Answer::admit(request, look, now);
+                let answer = Answer::admit(request, look);
                 // Nothing was spent in a batch that is denied: the cost is still there.
                 let undone = if admitted { 0 } else { request.cost.get() };
                 let answer =
                     Answer { remaining: answer.remaining.saturating_add(undone), ..answer };
                 match spot {
-                    Some(spot) => table.aged(answer, spot, look.place, now),
+                    Some(spot) => {
+                        let at = (look.place, request.subject.window);
+                        table.aged(answer, spot, at, now)
+                    }
                     None => answer,
                 }
             }

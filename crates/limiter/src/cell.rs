@@ -8,8 +8,8 @@ pub(crate) const REPLAY_ASKED: u64 = COUNT_MAX;
 /// What a decision swaps.
 #[derive(Debug)]
 pub(crate) struct Spent {
-    claimed: Register,
-    mine: Register,
+    pub(crate) claimed: Register,
+    pub(crate) mine: Register,
 }
 
 /// What a decision adds to it.
@@ -57,10 +57,10 @@ impl Marks {
 }
 
 impl Marks {
-    /// Whether no batch holds anything, in whatever turn.
+    /// Whether no batch holds anything in either cell, in whatever turn.
     #[inline]
-    pub(crate) fn has_no_reservations(&self) -> bool {
-        self.reserved.load().count() == 0
+    pub(crate) fn have_no_reservations([first, second]: &[Self; 2]) -> bool {
+        first.reserved.load().count() | second.reserved.load().count() == 0
     }
 }
 

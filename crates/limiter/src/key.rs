@@ -222,7 +222,7 @@ impl Seed {
         } else {
             sum.take(blake3::keyed_hash(&self.bytes, text).as_bytes());
         }
-        self.spread.hash(sum.finish())
+        self.spread.hash(halves(sum.finish()))
     }
 
     /// What hashes are made of fingerprints with.
@@ -305,10 +305,10 @@ impl<'a> Sum<'a> {
 
     /// The sum as if zeros had followed up to the last pair, so that all inputs are equally long.
     #[inline]
-    fn finish(self) -> [u64; 2] {
+    fn finish(self) -> u128 {
         let pairs = PAIRS.saturating_sub(self.keys.len());
         let rest = self.seed.rests.get(pairs).copied().unwrap_or(0);
-        halves(self.sum.wrapping_add(rest))
+        self.sum.wrapping_add(rest)
     }
 }
 
@@ -329,9 +329,13 @@ const SHORT_PAIRS: usize = 2;
 const SHORT: u64 = (SHORT_PAIRS * PAIR) as u64;
 
 impl Key {
-    /// Not inlined: with it, a decision needs more registers than there are.
-    #[inline(never)]
     pub(crate) fn of(subject: &Subject<'_>, seed: &Seed) -> Self {
+        Self::at_once(subject, seed)
+    }
+
+    /// [`Key::of`], for the one place where it is inlined.
+    #[inline(always)]
+    pub(crate) fn at_once(subject: &Subject<'_>, seed: &Seed) -> Self {
         let parts = [subject.workspace, subject.namespace, subject.identifier]
             .map(|part| part.as_str().as_bytes());
         let [workspace, namespace, identifier] = parts.map(|part| part.len() as u64);
@@ -340,11 +344,12 @@ impl Key {
         let lengths = workspace << 32 | namespace << 16 | identifier;
         // None is empty: all are short if none of the lengths has a bit above, taken one less.
         let longest = (workspace - 1) | (namespace - 1) | (identifier - 1);
-        let fingerprint = if longest < SHORT {
-            short_fingerprint(parts, [subject.window.as_millis(), lengths], seed)
+        let sum = if longest < SHORT {
+            short_sum(parts, [subject.window.as_millis(), lengths], seed)
         } else {
-            any_fingerprint(subject, lengths, seed)
+            any_sum(subject, lengths, seed)
         };
+        let fingerprint = halves(sum);
         Self { hash: seed.spread.hash(fingerprint), fingerprint }
     }
 }
@@ -352,33 +357,36 @@ impl Key {
 /// Of parts that are all short, as nearly all are: each has its pairs at a fixed place, so that
 /// there is nothing to count. Which subjects these are, their lengths say, so that what is taken in
 /// is of no other subject.
-#[inline]
-fn short_fingerprint(parts: [&[u8]; 3], head: [u64; 2], seed: &Seed) -> [u64; 2] {
-    let [[a, b], keys @ ..] = &seed.keys;
+#[inline(always)]
+fn short_sum(parts: [&[u8]; 3], head: [u64; 2], seed: &Seed) -> u128 {
+    let [head_key, keys @ ..] = &seed.keys;
     let (places, _) = keys.as_chunks::<SHORT_PAIRS>();
-    let mut sum = product(head, [*a, *b]);
-    for (part, [first_key, last_key]) in parts.into_iter().zip(places) {
-        // In each case to the end: carrying four words out of it takes more registers than there
-        // are.
-        let (first, last) = match (part.first_chunk::<PAIR>(), part.last_chunk::<PAIR>()) {
-            (Some(first), Some(last)) => {
-                (product(words(first), *first_key), product(words(last), *last_key))
-            }
-            _ => (product(short_pair(part), *first_key), product([0; 2], *last_key)),
-        };
-        sum = sum.wrapping_add(first).wrapping_add(last);
-    }
     let rest = seed.rests.get(1 + 3 * SHORT_PAIRS).copied().unwrap_or(0);
-    halves(sum.wrapping_add(rest))
+    let mut sum = rest.wrapping_add(product(head, *head_key));
+    for (part, keys) in parts.into_iter().zip(places) {
+        sum = with_part(sum, part, keys);
+    }
+    sum
+}
+
+/// Adds a short part. Not inlined: together, the three parts need more registers than there are,
+/// and so hand on the sum instead of keeping it.
+#[inline(never)]
+fn with_part(sum: u128, part: &[u8], [first_key, last_key]: &[[u64; 2]; SHORT_PAIRS]) -> u128 {
+    let (first, last) = match (part.first_chunk::<PAIR>(), part.last_chunk::<PAIR>()) {
+        (Some(first), Some(last)) => (words(first), words(last)),
+        _ => (short_pair(part), [0; 2]),
+    };
+    sum.wrapping_add(product(first, *first_key)).wrapping_add(product(last, *last_key))
 }
 
 /// Of any text.
 #[inline(never)]
-fn any_fingerprint(subject: &Subject<'_>, lengths: u64, seed: &Seed) -> [u64; 2] {
+fn any_sum(subject: &Subject<'_>, lengths: u64, seed: &Seed) -> u128 {
     let parts = [subject.workspace, subject.namespace, subject.identifier]
         .map(|part| part.as_str().as_bytes());
     if parts.iter().map(|part| part.len().div_ceil(PAIR)).sum::<usize>() >= PAIRS {
-        return long_fingerprint(subject, lengths | LONG, seed);
+        return long_sum(subject, lengths | LONG, seed);
     }
     let mut sum = Sum::new(seed);
     sum.take_pair([subject.window.as_millis(), lengths]);
@@ -391,7 +399,7 @@ fn any_fingerprint(subject: &Subject<'_>, lengths: u64, seed: &Seed) -> [u64; 2]
 /// Of a digest instead of a text that is too long: collision-resistant, keyed per process, and by
 /// its mark never mistaken for a text.
 #[cold]
-fn long_fingerprint(subject: &Subject<'_>, mark: u64, seed: &Seed) -> [u64; 2] {
+fn long_sum(subject: &Subject<'_>, mark: u64, seed: &Seed) -> u128 {
     let mut sum = Sum::new(seed);
     sum.take_pair([subject.window.as_millis(), mark]);
     sum.take(keyed(subject, &seed.bytes).finalize().as_bytes());

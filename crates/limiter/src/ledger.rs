@@ -3,7 +3,7 @@
 //! Ledgers are never freed, only used again for another subject, so a decision may meet one that
 //! was retired under its feet. Three facts make that harmless, without a lock or a pin:
 //!
-//! 1. the *era* of a ledger is raised when it is retired and when it is used again;
+//! 1. the *era* of a ledger is another when it is retired and when it is used again;
 //! 2. retiring closes both `claimed` words first, and only if nothing is claimed: a claim keeps
 //!    its ledger, and a compare-and-swap on a closed word fails;
 //! 3. a decision looks at the era again after its compare-and-swap (or, for a denial, after its
@@ -23,7 +23,7 @@ use crate::request::{WINDOW_MS_MAX, Window};
 use crate::sync::{AtomicU64, Ordering, replace};
 use crate::time::Now;
 
-pub(crate) use at_once::{AtOnce, Undecided};
+pub(crate) use at_once::{Admitted, Undecided};
 pub(crate) use decide::{Claim, Denied, Look, Refusal, Terms, Verdict};
 pub(crate) use peek::{Held, Peek, would_ask};
 pub(crate) use place::Place;
@@ -32,11 +32,12 @@ pub(crate) use region::credit_of;
 pub use region::{Freshness, Reason};
 
 /// What every decision reads and swaps: one cache line, because on a large table the cost of a
-/// decision is the number of lines it has to wait for.
+/// decision is the number of lines it has to wait for. It and the back are words of 64 bits and
+/// nothing else, which the table relies on.
 #[derive(Debug)]
-#[repr(align(64))]
 pub(crate) struct Front {
-    /// Even: in use. Odd: free.
+    /// In the high half how often it was taken into use or retired, which is even while it is in
+    /// use; in the low half its name, which never changes.
     era: AtomicU64,
     /// The current turn and its sequence.
     position: AtomicU64,
@@ -67,6 +68,23 @@ pub(crate) struct Back {
     digest: [AtomicU64; 2],
 }
 
+/// What is added to an era when a ledger is retired, and when it is used again. A number comes
+/// again after two billion subjects: nobody looks at one ledger for as long.
+const ERA: u64 = 1 << 32;
+
+/// Whether a ledger is in use in this era.
+#[inline]
+pub(crate) const fn is_in_use(era: u64) -> bool {
+    era & ERA == 0
+}
+
+/// What the ledger of an era is called.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the low half")]
+pub(crate) const fn name_of(era: u64) -> u32 {
+    era as u32
+}
+
 /// After so many windows on the monotonic clock neither cell of a subject counts: one in which it
 /// was the current one, one as the previous, one for clocks.
 const WINDOWS_PAST: u64 = 3;
@@ -77,18 +95,52 @@ const ABOVE_HALF: u64 = 513;
 const JUMPED: u64 = 1 << 63;
 
 const _: () = assert!(WINDOW_MS_MAX <= u32::MAX as u64);
-const _: () = assert!(size_of::<Front>() == 64 || cfg!(any(loom, shuttle)));
 
 impl Front {
-    /// The front of a ledger that is free: nothing can be claimed in it.
-    pub(crate) fn free() -> Self {
+    /// The front of a ledger of that name that is free: nothing can be claimed in it.
+    pub(crate) fn free(name: u32) -> Self {
         let both = [0, 1];
         Self {
-            era: AtomicU64::new(1),
+            era: AtomicU64::new(ERA | u64::from(name)),
             position: AtomicU64::new(Position::new(Turn::FIRST, 0).into()),
             fingerprint: both.map(AtomicU64::new),
             spent: both.map(|_| Spent::new(Turn::RETIRED)),
         }
+    }
+
+    /// [`Ledger::era`].
+    // ORDER: acquires what `found` released; loads before it in program order acquire too, so it
+    // cannot move ahead of them (partner: `found`, `retire`).
+    #[inline]
+    pub(crate) fn era(&self) -> u64 {
+        self.era.load(Ordering::Acquire)
+    }
+
+    /// [`Ledger::is_of`].
+    #[inline]
+    pub(crate) fn is_of(&self, fingerprint: [u64; 2]) -> bool {
+        // ORDER: acquire keeps these loads ahead of the second look at the era.
+        self.fingerprint.each_ref().map(|word| word.load(Ordering::Acquire)) == fingerprint
+    }
+
+    /// [`Ledger::position`].
+    // ORDER: acquires what the turn that began at this position released; sequentially consistent
+    // for the reason given at `Register::load`.
+    #[inline]
+    fn position(&self) -> Position {
+        Position::from(self.position.load(Ordering::SeqCst))
+    }
+
+    #[inline]
+    #[expect(clippy::indexing_slicing, reason = "two cells, and 0 or 1")]
+    fn spent(&self, turn: Turn) -> &Spent {
+        &self.spent[turn.cell()]
+    }
+
+    /// What is claimed in the cell of a turn and in the one before it.
+    #[inline(always)]
+    fn claimed(&self, turn: Turn) -> [Word; 2] {
+        [self.spent(turn).claimed.load(), self.spent(turn.previous()).claimed.load()]
     }
 }
 
@@ -160,8 +212,9 @@ impl<'a> Ledger<'a> {
         // Two turns on: no register can hold a word of the new turns.
         let turn = self.position().turn().next().next();
         let position = Position::new(turn, now.unix_ms() / window_ms);
-        // ORDER: each releases the odd era: whoever reads what is the newcomer's, and the era
-        // afterwards, does not find the old one (partners: `is_of`, `position`, `digest`, `life`).
+        // ORDER: each releases the era of a free one: whoever reads what is the newcomer's, and the
+        // era afterwards, does not find the old one (partners: `is_of`, `position`, `digest`,
+        // `life`).
         for (word, value) in self.front.fingerprint.iter().zip(founding.fingerprint) {
             word.store(value, Ordering::Release);
         }
@@ -180,8 +233,8 @@ impl<'a> Ledger<'a> {
         for register in &self.back.turned_at {
             register.store(Word::new(turn, Began::count(now.monotonic_ms())));
         }
-        // ORDER: releases all of the above to whoever loads the even era (partner: `era`).
-        self.front.era.fetch_add(1, Ordering::AcqRel) + 1
+        // ORDER: releases all of the above to whoever loads the new era (partner: `era`).
+        self.front.era.fetch_add(ERA, Ordering::AcqRel).wrapping_add(ERA)
     }
 
     /// Closes the ledger if nothing is claimed and `may` agrees, and makes it free. The caller
@@ -208,24 +261,27 @@ impl<'a> Ledger<'a> {
             first.claimed.store(seen[0]);
             return false;
         }
-        self.front.era.fetch_add(1, Ordering::AcqRel);
+        self.front.era.fetch_add(ERA, Ordering::AcqRel);
         true
     }
 
-    /// Even if the ledger is in use.
-    // ORDER: acquires what `found` released; loads before it in program order acquire too, so it
-    // cannot move ahead of them (partner: `found`, `retire`).
+    /// What a decision reads first.
+    #[cfg(any(loom, shuttle))]
+    pub(crate) const fn front(&self) -> &'a Front {
+        self.front
+    }
+
+    /// Says whether the ledger [is in use](is_in_use).
     #[inline]
     pub(crate) fn era(&self) -> u64 {
-        self.front.era.load(Ordering::Acquire)
+        self.front.era()
     }
 
     /// Whether this is the ledger of the subject with that fingerprint. Meaningful only if the
     /// era is the same before and after.
     #[inline]
     pub(crate) fn is_of(&self, fingerprint: [u64; 2]) -> bool {
-        // ORDER: acquire keeps these loads ahead of the second look at the era.
-        self.fingerprint() == fingerprint
+        self.front.is_of(fingerprint)
     }
 
     /// Whether both are the same memory.

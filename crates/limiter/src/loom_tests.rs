@@ -60,7 +60,7 @@ fn found(memory: &Memory, now: Now) -> u64 {
 
 /// A ledger that stands at sequence 10, and its era.
 fn ledger() -> (Arc<Memory>, u64) {
-    let memory = Memory(Front::free(), Back::free());
+    let memory = Memory(Front::free(0), Back::free());
     let era = found(&memory, at(10));
     (Arc::new(memory), era)
 }

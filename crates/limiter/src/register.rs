@@ -103,6 +103,16 @@ impl Word {
         if count <= COUNT_MAX { Some(count) } else { None }
     }
 
+    /// Whether the words are one of the turn that `other` is of, which is not the first, and one of
+    /// the turn before.
+    #[inline]
+    pub(crate) const fn are_of_turn_of([word, before]: [Self; 2], other: Self) -> bool {
+        // What differs in no bit above the count is of the same turn.
+        let differ = word.0 ^ other.0;
+        let differ_before = before.0 ^ other.0.wrapping_sub(1 << COUNT_BITS);
+        (differ | differ_before) >> COUNT_BITS == 0 && other.0 >> COUNT_BITS > 0
+    }
+
     /// The same turn with a larger count, for those who know that it is one.
     #[inline]
     pub(crate) const fn plus(self, more: u64) -> Self {

@@ -6,6 +6,7 @@
 
 mod answers;
 mod ask;
+mod at_once;
 mod explain;
 mod index;
 mod ledgers;
@@ -15,22 +16,24 @@ mod region;
 mod restore;
 mod shard;
 mod structure;
+mod zeroed;
+
+use std::sync::Arc;
 
 use crate::answer::{Answer, BatchAnswer, Denial};
 use crate::batch;
 use crate::cells::CellHandle;
 use crate::counters::{Counters, Counts};
 use crate::key::{FleetSecret, Key, Seed};
-use crate::ledger::{
-    AtOnce, Claim, Denied, Ledger, Look, Place, Refusal, Terms, Undecided, Verdict,
-};
+use crate::ledger::{Claim, Denied, Look, Place, Refusal, Terms, Verdict};
 use crate::register::Turn;
-use crate::request::{Batch, Request, Subject};
+use crate::request::{Batch, Request, Subject, Window};
 use crate::sync::{AtomicU64, Ordering};
 use crate::time::Now;
 
 pub use ask::AskedFor;
 pub use explain::{CellCounts, Credit, Explanation, Strict, SubjectView};
+use ledgers::Rooms;
 use options::Parts;
 pub use options::{Options, Wake};
 use region::Regional;
@@ -78,6 +81,7 @@ const MOVES_MAX: usize = 4;
 #[derive(Debug)]
 pub struct Table {
     shards: Box<[Shard]>,
+    rooms: Arc<Rooms>,
     seed: Seed,
     secret: FleetSecret,
     counters: Counters,
@@ -93,65 +97,12 @@ impl Table {
     /// A table that keeps to the budget of `options`. The [type](Self) has an example.
     #[must_use]
     pub fn new(options: Options, seed: Seed) -> Self {
-        let shards =
-            (0..options.shards()).map(|at| Shard::new(at, &options, seed.spread())).collect();
+        let rooms = Arc::new(Rooms::new(options.shards(), options.shard_subjects_max()));
+        let shard = |at| Shard::new(at, &options, &rooms, seed.spread());
+        let shards = (0..options.shards()).map(shard).collect();
         let (counters, sweeps) = (Counters::new(), AtomicU64::new(0));
         let Parts { secret, regional, restored } = options.into_parts();
-        Self { shards, seed, secret, counters, sweeps, regional, restored }
-    }
-
-    /// Decides one request. The [type](Self) has an example.
-    pub fn decide(&self, request: &Request<'_>, now: Now) -> Answer {
-        let key = Key::of(&request.subject, &self.seed);
-        let found = self.shard(&key).find_first(&key);
-        let Some(Spot { ledger, era, .. }) = found.filter(|_| self.regional.is_none()) else {
-            return self.decide_slowly(&key, request, Undecided::default(), now);
-        };
-        // Here, and only here, everything is inlined: this is the path of nearly every request of
-        // a process on its own.
-        match ledger.claim_at_once(era, Terms::of(request), now) {
-            Ok(AtOnce::Held(claim, look)) => {
-                if ledger.commit_at_once(&claim) {
-                    self.counters.mine().count(|all| &all.admitted_local);
-                } else {
-                    self.commit_slowly(ledger, claim, request);
-                }
-                Answer::admit(request, &look, now)
-            }
-            Ok(AtOnce::Denied(look)) => {
-                let counters = self.counters.mine();
-                counters.count(|all| &all.denied_local);
-                if ledger.arm_if_exhausted(era, look.used, Terms::of(request), now) {
-                    counters.count(|all| &all.strict_armed);
-                }
-                Answer::of(request, &look, (Some(Denial::Limit), request.cost.get()), now)
-            }
-            Err(undecided) => self.decide_slowly(&key, request, undecided, now),
-        }
-    }
-
-    /// Decides what could not be decided at once.
-    #[inline(never)]
-    fn decide_slowly(
-        &self,
-        key: &Key,
-        request: &Request<'_>,
-        undecided: Undecided,
-        now: Now,
-    ) -> Answer {
-        let conclude = |spot: Spot<'_>| {
-            let verdict = spot.ledger.claim_after(undecided, spot.era, Terms::of(request), now);
-            self.conclude(&spot, request, verdict, now)
-        };
-        let answer = self.shard(key).find(key).and_then(conclude);
-        self.unasked(answer.unwrap_or_else(|| self.decide_anew(key, request, now)), request)
-    }
-
-    /// Commits what begins a cell, comes near its limit, or meets another admission.
-    #[inline(never)]
-    fn commit_slowly(&self, ledger: Ledger<'_>, claim: Claim, request: &Request<'_>) {
-        let begins = ledger.commit_slowly(claim, Terms::of(request));
-        self.count_admission(claim, begins);
+        Self { shards, rooms, seed, secret, counters, sweeps, regional, restored }
     }
 
     fn count_admission(&self, claim: Claim, begins: bool) {
@@ -296,16 +247,23 @@ impl Table {
             self.note_if_due(spot, claim.turn);
         }
         self.count_admission(claim, begins);
-        self.aged(Answer::admit(request, look, now), spot, look.place, now)
+        let window = request.subject.window;
+        self.aged(Answer::admit(request, look), spot, (look.place, window), now)
     }
 
     /// Says how old the view was that an answer was decided on.
     #[inline(always)]
-    pub(crate) fn aged(&self, answer: Answer, spot: &Spot<'_>, place: Place, now: Now) -> Answer {
+    pub(crate) fn aged(
+        &self,
+        answer: Answer,
+        spot: &Spot<'_>,
+        (place, window): (Place, Window),
+        now: Now,
+    ) -> Answer {
         match &self.regional {
             None => answer,
             Some(regional) => {
-                let (window, fresh_ms) = (answer.retry.window, regional.freshness.fresh_ms);
+                let fresh_ms = regional.freshness.fresh_ms;
                 let globe_ms = regional.globe().age_ms(window.as_millis(), now.monotonic_ms());
                 let region_ms = spot.ledger.age_ms(place, window, fresh_ms, now);
                 Answer { age_ms: region_ms.max(globe_ms), ..answer }
@@ -344,7 +302,8 @@ impl Table {
                 Denial::Limit
             }
         };
-        self.aged(Answer::deny(request, seen, denial, now), spot, seen.look.place, now)
+        let at = (seen.look.place, request.subject.window);
+        self.aged(Answer::deny(request, seen, denial, now), spot, at, now)
     }
 
     /// There is no memory for a new subject of this workspace.

@@ -2,96 +2,146 @@
 //! of others, nobody interferes. Whatever is out of the ordinary is left to the decision that can
 //! take its time, which does the same steps in the same order, and more.
 //!
-//! It is here for its instructions alone: without a loop and without the rare cases, what it knows
-//! stays in registers.
+//! It is here for its instructions alone. On a large table a decision waits for its front to come
+//! from memory, and the processor goes on with what follows only as far as what waits with it can
+//! be set aside: some hundred instructions. If an admission is over by then, the next one is on its
+//! way to its own front meanwhile.
 
+use crate::cell::Marks;
 use crate::register::{Turn, Word};
 use crate::request::Cost;
 use crate::time::Now;
 use crate::window::View;
 
 use super::decide::{Claim, Look, Terms};
-use super::{Ledger, Place};
+use super::{Front, Ledger, Place, Position};
 
-/// Nothing was decided and nothing taken, after so many lost races.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Undecided {
-    pub(crate) races: u32,
-}
-
-/// What was decided at once.
+/// Nothing was decided and nothing taken.
 #[derive(Clone, Copy, Debug)]
-#[must_use]
-pub(crate) enum AtOnce {
-    /// The cost is claimed.
-    Held(Claim, Look),
-    /// It does not fit, and nothing is reserved.
-    Denied(Look),
+pub(crate) enum Undecided {
+    /// Something is out of the ordinary, after so many lost races.
+    Other(u32),
+    /// What the previous cell holds has to be weighed.
+    Weighs,
+    /// It does not fit, by what was seen.
+    Full(Glance),
 }
 
-impl Ledger<'_> {
-    /// Takes the cost if it fits, as [`Ledger::claim`] does, or says that it does not fit.
+/// What an ordinary decision looks at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Glance {
+    at: Position,
+    /// What is claimed in the two cells, in their order.
+    cells: [Word; 2],
+    pub(crate) look: Look,
+}
+
+/// An ordinary admission.
+pub(crate) struct Admitted {
+    /// When the window ends.
+    pub(crate) reset_ms: u64,
+    /// What is left of the limit.
+    pub(crate) remaining: u64,
+    pub(crate) turn: Turn,
+    /// Whether more than half of the limit is used.
+    pub(crate) near: bool,
+    /// Whether `mine` has taken it, too.
+    pub(crate) committed: bool,
+}
+
+impl Front {
+    /// Takes the cost if it fits, and commits it if there is no more to it than that. If it does
+    /// not `WEIGH`, what the previous cell holds is left to who does: a division takes registers
+    /// that everything else then has not.
     #[inline(always)]
-    pub(crate) fn claim_at_once(
+    pub(crate) fn admit_at_once<const WEIGH: bool>(
         &self,
         era: u64,
         terms: Terms,
         now: Now,
-    ) -> Result<AtOnce, Undecided> {
-        const UNDECIDED: Result<AtOnce, Undecided> = Err(Undecided { races: 0 });
-        let (at, window_ms, cost) = (self.position(), terms.window.as_millis(), terms.cost);
-        // A sequence that is not of this window may wrap around: then the era has changed too.
-        let start_ms = at.sequence().wrapping_mul(window_ms);
-        let elapsed_ms = now.unix_ms().wrapping_sub(start_ms);
-        if elapsed_ms >= window_ms || at.has_heard() || cost.get() == 0 {
-            return UNDECIDED;
-        }
-        let (turn, before) = (at.turn(), at.turn().previous());
-        let seen = self.claimed(turn);
-        let [seen_current, seen_before] = seen;
-        // A word of another turn is a leftover, a successor, or closed.
-        let (Some(current), Some(previous)) =
-            (seen_current.count_of(turn), seen_before.count_of(before))
-        else {
-            return UNDECIDED;
-        };
-        #[cfg(feature = "planted")]
-        if crate::planted::is(crate::planted::Planted::EndedAskIgnored) {
-            return UNDECIDED;
-        }
-        // As in `see`: afterwards, because whoever begins a turn moves the position first.
-        if self.position() != at {
-            return UNDECIDED;
-        }
-        let view = View { current, previous };
-        let used = view.used(terms.window, elapsed_ms);
-        let place = Place { turn, heard: false, start_ms, elapsed_ms, behind: false };
-        let look = Look { place, view, used };
+    ) -> Result<Admitted, Undecided> {
+        let (claim, look) = self.claim_at_once::<WEIGH>(era, terms, now)?;
+        let committed = self.commit_at_once(&claim);
+        let Claim { turn, cost, near, .. } = claim;
+        let used = look.used.wrapping_add(cost.get());
+        let remaining = terms.limit.get().wrapping_sub(used);
+        // It began at most a window ago, so that there is an end to it.
+        let reset_ms = look.place.start_ms.wrapping_add(terms.window.as_millis());
+        Ok(Admitted { reset_ms, remaining, turn, near, committed })
+    }
+
+    /// Takes the cost if it fits, as [`Ledger::claim`] does.
+    #[inline(always)]
+    pub(crate) fn claim_at_once<const WEIGH: bool>(
+        &self,
+        era: u64,
+        terms: Terms,
+        now: Now,
+    ) -> Result<(Claim, Look), Undecided> {
+        let at = self.position();
+        let glance = self.glance::<WEIGH>(at, terms, now)?;
+        let Glance { cells: [first, second], look, .. } = glance;
+        let seen = if at.turn().cell() == 0 { first } else { second };
+        let (turn, cost) = (at.turn(), terms.cost);
         // Both are far below 2^64, and the cost is not 0: so a limit of 0 fits nothing.
-        let with_cost = used.wrapping_add(cost.get());
-        if with_cost > terms.limit.get() {
-            let [first, second] = &self.back.marks;
-            let settled = first.has_no_reservations() && second.has_no_reservations();
-            // As in `claim_where`: nothing was released in between, and it is the subject's.
-            if !settled || self.claimed(turn) != seen || self.era() != era {
-                return UNDECIDED;
-            }
-            return Ok(AtOnce::Denied(look));
-        }
+        let with_cost = look.used.wrapping_add(cost.get());
+        let room = terms.limit.get().checked_sub(with_cost).ok_or(Undecided::Full(glance))?;
         // As in `claim_where`: after the word was loaded, so that it was the subject's.
         if self.era() != era {
-            return UNDECIDED;
+            return Err(Undecided::Other(0));
         }
-        let near = with_cost > terms.limit.get() / 2;
-        let claim = Claim { era, turn, cost, near, races: 0 };
-        if !self.cell(turn).claimed.swap(seen_current, seen_current.plus(cost.get())) {
-            return Err(Undecided { races: 1 });
+        if !self.spent(turn).claimed.swap(seen, seen.plus(cost.get())) {
+            return Err(Undecided::Other(1));
         }
-        // The claim stands if the cell still is the current one of this subject.
+        // The claim stands if the cell still is the current one of this subject. It then was all
+        // the time, because turns and eras only go on: so both words that were seen were its own.
         if (self.position() == at && self.era() == era) || self.stands(era, turn, cost) {
-            return Ok(AtOnce::Held(claim, look));
+            // More than half of the limit is used if less is left.
+            return Ok((Claim { era, turn, cost, near: room < with_cost, races: 0 }, look));
         }
-        UNDECIDED
+        Err(Undecided::Other(0))
+    }
+
+    /// Looks at both cells, unless anything is out of the ordinary.
+    #[inline(always)]
+    fn glance<const WEIGH: bool>(
+        &self,
+        at: Position,
+        terms: Terms,
+        now: Now,
+    ) -> Result<Glance, Undecided> {
+        let (turn, window_ms) = (at.turn(), terms.window.as_millis());
+        // A sequence that is not of this window may wrap around: then the era has changed too.
+        let start_ms = at.plain_sequence().ok_or(Undecided::Other(0))?.wrapping_mul(window_ms);
+        let elapsed_ms = now.unix_ms().wrapping_sub(start_ms);
+        if elapsed_ms >= window_ms || terms.cost.get() == 0 {
+            return Err(Undecided::Other(0));
+        }
+        #[cfg(feature = "planted")]
+        if crate::planted::is(crate::planted::Planted::EndedAskIgnored) {
+            return Err(Undecided::Other(0));
+        }
+        let cells = self.cells();
+        let [first, second] = cells;
+        let seen = if turn.cell() == 0 { [first, second] } else { [second, first] };
+        // A word of another turn is a leftover, a successor, or closed.
+        if !Word::are_of_turn_of(seen, at.word()) {
+            return Err(Undecided::Other(0));
+        }
+        let [current, previous] = seen.map(Word::count);
+        let view = View { current, previous };
+        if previous > 0 && !WEIGH {
+            return Err(Undecided::Weighs);
+        }
+        let used = if WEIGH { view.used(terms.window, elapsed_ms) } else { current };
+        let place = Place { turn, heard: false, start_ms, elapsed_ms, behind: false };
+        Ok(Glance { at, cells, look: Look { place, view, used } })
+    }
+
+    /// What is claimed in the two cells, in their order.
+    #[inline(always)]
+    fn cells(&self) -> [Word; 2] {
+        self.spent.each_ref().map(|spent| spent.claimed.load())
     }
 
     /// Something has changed since the claim. Takes it back if that concerns it.
@@ -100,7 +150,7 @@ impl Ledger<'_> {
         let stands = self.position().turn() == turn && self.era() == era;
         if !stands {
             // Whosever the ledger is by now: this claim is on it.
-            self.cell(turn).claimed.take_back(turn, cost.get());
+            self.spent(turn).claimed.take_back(turn, cost.get());
         }
         stands
     }
@@ -108,11 +158,25 @@ impl Ledger<'_> {
     /// [`Ledger::commit`], if neither the limit has to be remembered nor anybody interferes.
     #[inline(always)]
     pub(crate) fn commit_at_once(&self, claim: &Claim) -> bool {
-        let mine = self.cell(claim.turn).mine;
+        let mine = &self.spent(claim.turn).mine;
         let seen: Word = mine.load();
         let begun = seen.count_of(claim.turn).is_some_and(|count| count > 0);
         // What is admitted was claimed before, and fits a limit with it.
         let ordinary = begun && !claim.near && claim.cost.get() > 0;
         ordinary && mine.swap(seen, seen.plus(claim.cost.get()))
+    }
+}
+
+impl Ledger<'_> {
+    /// Whether a glance that says that a request does not fit is as thorough as
+    /// [`Ledger::claim`]: it is the limit's doing, and it still is as it was.
+    #[inline(always)]
+    pub(crate) fn confirms(&self, glance: &Glance, era: u64) -> bool {
+        let settled = Marks::have_no_reservations(&self.back.marks);
+        // As in `see`: afterwards, because whoever begins a turn moves the position first. As in
+        // `claim_where`: nothing was released in between, and it is the subject's.
+        let Glance { at, cells, .. } = *glance;
+        let same = self.position() == at && self.front.cells() == cells;
+        settled && same && self.era() == era
     }
 }

@@ -1,12 +1,13 @@
 //! The decision itself: look, decide by a pure function, swap one word, look once more.
 
+use crate::cell::Marks;
 use crate::register::{COUNT_MAX, Turn, Word, Write};
 use crate::request::{Cost, Limit, Window};
 use crate::sync::Ordering;
 use crate::time::Now;
 use crate::window::{View, fits};
 
-use super::{Ledger, Place, Undecided};
+use super::{Ledger, Place};
 
 /// What is asked of a ledger.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +62,7 @@ pub(crate) struct Claim {
     pub(crate) turn: Turn,
     pub(crate) cost: Cost,
     /// With it, more than half of the limit is used.
-    pub(super) near: bool,
+    pub(crate) near: bool,
     /// Compare-and-swaps that were lost on the way.
     pub(crate) races: u32,
 }
@@ -117,13 +118,7 @@ impl Ledger<'_> {
     }
 
     /// [`Ledger::claim`], after it could not be done at once.
-    pub(crate) fn claim_after(
-        &self,
-        Undecided { races }: Undecided,
-        era: u64,
-        terms: Terms,
-        now: Now,
-    ) -> Verdict {
+    pub(crate) fn claim_after(&self, races: u32, era: u64, terms: Terms, now: Now) -> Verdict {
         let verdict = self.claim(era, terms, now);
         match verdict {
             Verdict::Held(claim, look) => {
@@ -237,8 +232,7 @@ impl Ledger<'_> {
     /// What is claimed in the cell of a turn and in the one before it.
     #[inline(always)]
     pub(super) fn claimed(&self, turn: Turn) -> [Word; 2] {
-        let current = self.cell(turn).claimed.load();
-        [current, self.cell(turn.previous()).claimed.load()]
+        self.front.claimed(turn)
     }
 
     /// What is claimed in the cell of a turn, as if `more` were.
@@ -290,8 +284,7 @@ impl Ledger<'_> {
     /// What a look used, without what batches in flight have reserved.
     #[inline]
     pub(super) fn settled(&self, look: &Look, window: Window) -> u64 {
-        let [first, second] = &self.back.marks;
-        if first.has_no_reservations() && second.has_no_reservations() {
+        if Marks::have_no_reservations(&self.back.marks) {
             return look.used;
         }
         self.used_without_reservations(look, window)
@@ -367,7 +360,7 @@ impl Ledger<'_> {
     /// Makes a claim an admission: `mine` takes it. Returns whether it is the first of its cell.
     #[inline]
     pub(crate) fn commit(&self, claim: Claim, terms: Terms) -> bool {
-        !self.commit_at_once(&claim) && self.commit_slowly(claim, terms)
+        !self.front.commit_at_once(&claim) && self.commit_slowly(claim, terms)
     }
 
     /// [`Ledger::commit`], after it could not be done at once.
@@ -440,21 +433,18 @@ impl Ledger<'_> {
         Denied::Limit { arms: self.arm_if_exhausted(era, seen.settled, terms, now) }
     }
 
-    /// Arms strict mode if what is `settled` exhausts the limit. Returns whether it was not armed
-    /// before.
+    /// Arms strict mode if what is `settled` exhausts the limit: a cost of 1 does not fit. Returns
+    /// whether it was not armed before.
     #[inline(always)]
     pub(crate) fn arm_if_exhausted(&self, era: u64, settled: u64, terms: Terms, now: Now) -> bool {
-        let exhausted = terms.limit.get() > 0 && !fits(settled, Cost::ONE, terms.limit);
-        exhausted && terms.cost.get() > 0 && self.arm_strict(era, terms, now)
+        let exhausted = settled >= terms.limit.get() && terms.limit.get() > 0;
+        exhausted && terms.cost.get() > 0 && self.era() == era && self.arm_strict(terms, now)
     }
 
     /// Returns whether it was not armed before. If the ledger becomes another subject's at this
     /// moment, that one reads the region more often than it must, for one window.
     #[inline]
-    fn arm_strict(&self, era: u64, terms: Terms, now: Now) -> bool {
-        if self.era() != era {
-            return false;
-        }
+    pub(crate) fn arm_strict(&self, terms: Terms, now: Now) -> bool {
         let until = now.monotonic_ms().saturating_add(terms.window.as_millis());
         #[cfg(feature = "planted")]
         let until = crate::planted::strict_until(until, terms.window.as_millis(), now);

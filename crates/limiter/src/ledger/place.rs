@@ -57,6 +57,19 @@ impl Position {
         self.0.count() & !(Self::HEARD | Self::RENAMED)
     }
 
+    /// For those who compare turns.
+    #[inline]
+    pub(crate) const fn word(self) -> Word {
+        self.0
+    }
+
+    /// The sequence, if nothing was heard and the cell has the name that it began with.
+    #[inline]
+    pub(crate) const fn plain_sequence(self) -> Option<u64> {
+        let sequence = self.0.count();
+        if sequence < Self::RENAMED { Some(sequence) } else { None }
+    }
+
     pub(crate) const fn has_heard(self) -> bool {
         self.0.count() & Self::HEARD != 0
     }
@@ -99,6 +112,13 @@ impl Position {
     }
 }
 
+impl From<u64> for Position {
+    #[inline]
+    fn from(word: u64) -> Self {
+        Self(Word::from(word))
+    }
+}
+
 impl From<Position> for u64 {
     fn from(position: Position) -> Self {
         position.0.into()
@@ -119,11 +139,9 @@ pub(crate) struct Place {
 }
 
 impl Ledger<'_> {
-    // ORDER: acquires what the turn that began at this position released; sequentially consistent
-    // for the reason given at `Register::load`.
     #[inline]
     pub(crate) fn position(&self) -> Position {
-        Position(Word::from(self.front.position.load(Ordering::SeqCst)))
+        self.front.position()
     }
 
     /// Finds the cell of `now`, turning the ledger if it is time. `None` if the ledger is not the

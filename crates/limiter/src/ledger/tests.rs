@@ -13,7 +13,7 @@ struct Memory(Front, Back);
 
 impl Memory {
     fn new() -> Self {
-        Self(Front::free(), Back::free())
+        Self(Front::free(7), Back::free())
     }
 
     /// The ledger of a subject, and its era.
@@ -38,7 +38,8 @@ fn a_claim_keeps_its_ledger() {
     ledger.release(claim);
     assert!(!ledger.retire(|| false), "the caller does not agree");
     assert!(ledger.retire(|| true));
-    assert_eq!(ledger.era(), era + 1);
+    assert!(is_in_use(era) && !is_in_use(ledger.era()));
+    assert_eq!((name_of(era), name_of(ledger.era())), (7, 7));
 }
 
 #[test]
@@ -58,7 +59,7 @@ fn a_reused_ledger_is_another_subjects() {
     assert!(ledger.is_of([7, 7]));
     assert!(ledger.retire(|| true));
     let (ledger, later) = memory.found([7, 8], 4);
-    assert_eq!(later, era + 2);
+    assert_eq!(later, era + 2 * ERA);
     assert!(!ledger.is_of([7, 7]) && ledger.is_of([7, 8]));
     assert!(matches!(ledger.claim(era, terms(2, 1), NOW), Verdict::Moved), "an old era");
     let cell = ledger.cell(ledger.position().turn());
@@ -86,9 +87,29 @@ fn a_denial_knows_reservations_from_admissions() {
         panic!("the room is spent");
     };
     let deny = |era| ledger.deny(era, &look, terms(1, 1), NOW);
-    assert_eq!(deny(era - 2), Denied::Limit { arms: false }, "another's");
+    assert_eq!(deny(era - 2 * ERA), Denied::Limit { arms: false }, "another's");
     assert_eq!(deny(era), Denied::Limit { arms: true });
     assert_eq!(deny(era), Denied::Limit { arms: false }, "armed");
+}
+
+/// A single oversized request must not turn every later admission into a read of the store.
+#[test]
+fn a_denial_arms_only_what_is_exhausted() {
+    let memory = Memory::new();
+    let (ledger, era) = memory.found([7, 7], 3);
+    let deny = |limit, cost| {
+        let Verdict::Denied(seen) = ledger.claim(era, terms(limit, cost), NOW) else {
+            panic!("it does not fit");
+        };
+        ledger.deny(era, &seen, terms(limit, cost), NOW)
+    };
+    assert_eq!(deny(2, 3), Denied::Limit { arms: false }, "nothing is used");
+    let Verdict::Held(claim, _) = ledger.claim(era, terms(2, 2), NOW) else {
+        panic!("there was room");
+    };
+    ledger.commit(claim, terms(2, 2));
+    assert_eq!(deny(0, 1), Denied::Limit { arms: false }, "there is nothing to exhaust");
+    assert_eq!(deny(2, 1), Denied::Limit { arms: true });
 }
 
 /// A decision that looked the ledger up for its former subject leaves the new one where it is.

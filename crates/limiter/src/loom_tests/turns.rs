@@ -24,7 +24,7 @@ fn idle_subject_two_at_once() {
 fn two_turns_admit_no_more_than_any_order() {
     explore(None, || {
         let ms = |ms: u64| Now::new(10_000 + ms, 10_000 + ms);
-        let memory = Memory(Front::free(), Back::free());
+        let memory = Memory(Front::free(0), Back::free());
         let era = found(&memory, ms(990));
         let ledger = Arc::new(memory);
         let spawn = |limit, cost, now| {

@@ -1,7 +1,7 @@
 //! Every race is run in both ways in which a decision may go.
 
 use super::Memory;
-use crate::ledger::{AtOnce, Refusal, Terms, Verdict};
+use crate::ledger::{Refusal, Terms, Undecided, Verdict};
 use crate::time::Now;
 
 std::thread_local! {
@@ -17,12 +17,19 @@ impl Memory {
         if !AT_ONCE.get() {
             return ledger.claim(era, terms, now);
         }
-        match ledger.claim_at_once(era, terms, now) {
-            Ok(AtOnce::Held(claim, look)) => Verdict::Held(claim, look),
-            Ok(AtOnce::Denied(look)) => {
+        let front = ledger.front();
+        let mut claimed = front.claim_at_once::<false>(era, terms, now);
+        if matches!(claimed, Err(Undecided::Weighs)) {
+            claimed = front.claim_at_once::<true>(era, terms, now);
+        }
+        match claimed {
+            Ok((claim, look)) => Verdict::Held(claim, look),
+            Err(Undecided::Full(glance)) if ledger.confirms(&glance, era) => {
+                let look = glance.look;
                 Verdict::Denied(Refusal { look, settled: look.used, earlier: 0 })
             }
-            Err(undecided) => ledger.claim_after(undecided, era, terms, now),
+            Err(Undecided::Other(races)) => ledger.claim_after(races, era, terms, now),
+            Err(_) => ledger.claim(era, terms, now),
         }
     }
 }

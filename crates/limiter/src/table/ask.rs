@@ -13,7 +13,7 @@ use crate::cells::CellTicket;
 use crate::key::Key;
 use crate::ledger::{Look, Place, Reason, Terms, Verdict};
 use crate::planted::{self, Planted};
-use crate::request::{Batch, Consistency, Request};
+use crate::request::{Batch, Consistency, Request, Window};
 use crate::time::Now;
 use crate::window::fits;
 
@@ -249,10 +249,11 @@ impl Table {
                 let (spot, mut look) = self.look_in(request, cell, now);
                 let own = request.cost.get().saturating_add(later);
                 look.used = look.used.saturating_sub(own);
-                let answer = Answer::admit(request, &look, now);
+                let answer = Answer::admit(request, &look);
+                let at = (look.place, request.subject.window);
                 match spot {
-                    Some(spot) => self.aged(answer, &spot, look.place, now),
-                    None => self.aged_unknown(answer, look.place, now),
+                    Some(spot) => self.aged(answer, &spot, at, now),
+                    None => self.aged_unknown(answer, at, now),
                 }
             }
             None => Answer::forgotten(request, now),
@@ -294,9 +295,9 @@ impl Table {
     }
 
     /// Says how old the view of a cell that is gone was: as old as if nobody had been heard of.
-    fn aged_unknown(&self, answer: Answer, place: Place, now: Now) -> Answer {
+    fn aged_unknown(&self, answer: Answer, (place, window): (Place, Window), now: Now) -> Answer {
         let Some(regional) = &self.regional else { return answer };
-        let window_ms = answer.retry.window.as_millis();
+        let window_ms = window.as_millis();
         let globe_ms = regional.globe().age_ms(window_ms, now.monotonic_ms());
         let region_ms = place.elapsed_ms.saturating_add(window_ms);
         Answer { age_ms: region_ms.max(globe_ms), ..answer }

@@ -306,7 +306,7 @@ impl Table {
         let look = &peek.refusal.look;
         let fit = fits(look.used, terms.cost, terms.limit);
         let answer = if fit {
-            Answer::admit(request, look, now)
+            Answer::admit(request, look)
         } else {
             let reserved = peek.refusal.is_by_reservations(terms);
             let denial = if reserved { Denial::Reserved } else { Denial::Limit };

@@ -6,58 +6,60 @@
 //! shard's lock only.
 //!
 //! The index grows with the number of subjects, so that a small table is a dense one: the levels
-//! are twice as large from one to the next, and readers use the newest. Older ones are kept, for
-//! readers that are just in them; all of them together are as large as the newest.
-
-use std::sync::OnceLock;
+//! are twice as large from one to the next, and readers use the newest. They lie one behind the
+//! other in memory that nobody has touched before; older ones stay, for readers that are just in
+//! them, and all of them together are as large as the newest.
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+use super::zeroed;
 
 /// Bits of the hash that choose the shard.
 const SHARD_BITS: u32 = 8;
 /// Places of the first level.
 const FIRST_PLACES: usize = 16;
-/// More levels than a table of 2^32 subjects needs.
-const LEVELS: usize = 30;
 
 /// Bits of a place that name a ledger.
-const LEDGER_BITS: u32 = 24;
+pub(crate) const LEDGER_BITS: u32 = 24;
 /// The most ledgers an index can name.
 pub(crate) const LEDGERS_MAX: usize = (1 << LEDGER_BITS) - 1;
 
-type Places = Box<[AtomicU32]>;
-
 #[derive(Debug)]
 pub(crate) struct Index {
-    levels: [OnceLock<Places>; LEVELS],
-    /// The newest level.
-    level: AtomicU64,
+    /// Of all levels.
+    places: Box<[AtomicU32]>,
+    /// Places of the newest level. It begins where the smaller ones, of which there is one of each
+    /// size, end: at as many less those of the first.
+    newest: AtomicU64,
 }
 
 impl Index {
-    pub(crate) fn new() -> Self {
-        Self { levels: std::array::from_fn(|_| OnceLock::new()), level: AtomicU64::new(0) }
+    /// An index for so many subjects at most.
+    pub(crate) fn new(subjects: usize) -> Self {
+        let places = zeroed::places(2 * places_for(subjects) - FIRST_PLACES);
+        Self { places, newest: AtomicU64::new(FIRST_PLACES as u64) }
     }
 
     /// The most that [`bytes`](Self::bytes) can be for that many subjects.
     pub(crate) fn bytes_max(subjects: usize) -> usize {
-        2 * places_for(subjects) * size_of::<AtomicU32>()
+        levels_bytes(places_for(subjects))
     }
 
-    /// Bytes allocated.
+    /// Bytes in use.
     pub(crate) fn bytes(&self) -> usize {
-        let levels = self.levels.iter().filter_map(OnceLock::get);
-        levels.map(|places| size_of_val::<[AtomicU32]>(places)).sum()
+        levels_bytes(self.level().len())
     }
 
     /// Calls `check` with each ledger that may be the one, until it agrees.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find<R>(&self, hash: u64, check: impl Fn(u32) -> Option<R>) -> Option<R> {
-        let places = self.places()?;
-        let (tag, mut at) = (tag(hash), home(hash, places.len()));
-        for _ in 0..places.len() {
+        // ORDER: acquires the level that was filled before it became the newest.
+        let newest = usize::try_from(self.newest.load(Ordering::Acquire)).unwrap_or(0);
+        let (tag, mut at) = (tag(hash), home(hash, newest));
+        for _ in 0..newest {
             // ORDER: acquires the ledger that was founded before it was put here.
-            let place = places.get(at)?.load(Ordering::Acquire);
+            let place = self.places.get(begin_of(newest).wrapping_add(at))?;
+            let place = place.load(Ordering::Acquire);
             if place == 0 {
                 return None;
             }
@@ -66,13 +68,13 @@ impl Index {
             {
                 return Some(found);
             }
-            at = at.wrapping_add(1) & places.len().wrapping_sub(1);
+            at = at.wrapping_add(1) & newest.wrapping_sub(1);
         }
         None
     }
 
     /// The first ledger that [`find`](Self::find) would check: nearly always the one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find_first(&self, hash: u64) -> Option<u32> {
         self.find(hash, Some)
     }
@@ -80,15 +82,13 @@ impl Index {
     /// Puts a ledger in. `subjects` is how many there are with it; `hash_of` knows the others.
     pub(crate) fn insert(&self, ledger: u32, subjects: usize, hash_of: impl Fn(u32) -> u64) {
         self.grow_for(subjects, &hash_of);
-        if let Some(places) = self.places() {
-            put(places, hash_of(ledger), ledger);
-        }
+        put(self.level(), hash_of(ledger), ledger);
     }
 
     /// Takes a ledger out and closes the gap, so that probes never walk over leftovers. A reader
     /// may miss a place that moves at this moment; it then asks the lock.
     pub(crate) fn remove(&self, ledger: u32, hash_of: impl Fn(u32) -> u64) {
-        let Some(places) = self.places() else { return };
+        let places = self.level();
         let load = |at: usize| places.get(at).map_or(0, |place| place.load(Ordering::Relaxed));
         let store = |at: usize, value| {
             if let Some(place) = places.get(at) {
@@ -112,42 +112,54 @@ impl Index {
         store(gap, 0);
     }
 
-    #[inline]
-    fn places(&self) -> Option<&[AtomicU32]> {
-        // ORDER: acquires the level that was filled before it became the newest.
-        let level = self.level.load(Ordering::Acquire);
-        let level = usize::try_from(level).unwrap_or(usize::MAX);
-        self.levels.get(level)?.get().map(|places| &**places)
+    /// The newest level.
+    fn level(&self) -> &[AtomicU32] {
+        // ORDER: as in `find`.
+        self.level_of(usize::try_from(self.newest.load(Ordering::Acquire)).unwrap_or(0))
+    }
+
+    /// The level with so many places.
+    fn level_of(&self, places: usize) -> &[AtomicU32] {
+        let from = begin_of(places);
+        self.places.get(from..from + places).unwrap_or_default()
     }
 
     /// Moves everything to a larger level if this one would become too full.
     fn grow_for(&self, subjects: usize, hash_of: &impl Fn(u32) -> u64) {
         let wanted = places_for(subjects);
-        let old = self.places().unwrap_or_default();
+        let old = self.level();
         if old.len() >= wanted {
             return;
         }
-        let level = (wanted / FIRST_PLACES).ilog2();
-        let Some(next) = self.levels.get(level as usize) else { return };
-        let empty = || std::iter::repeat_with(|| AtomicU32::new(0)).take(wanted).collect();
-        let places: &[AtomicU32] = next.get_or_init(empty);
+        let places = self.level_of(wanted);
         for place in old.iter().map(|place| place.load(Ordering::Relaxed)) {
             if let Some(ledger) = (place & LEDGER).checked_sub(1) {
                 put(places, hash_of(ledger), ledger);
             }
         }
-        // ORDER: releases the filled level (partner: `places`).
-        self.level.store(level.into(), Ordering::Release);
+        // ORDER: releases the filled level (partner: `find`).
+        self.newest.store(wanted as u64, Ordering::Release);
     }
 }
 
 /// Where the number of a ledger is in a place; the rest is the tag.
-const LEDGER: u32 = (1 << LEDGER_BITS) - 1;
+pub(crate) const LEDGER: u32 = (1 << LEDGER_BITS) - 1;
 
 /// The tag of a hash, where it stands in a place: the highest eight bits.
 #[inline]
 const fn tag(hash: u64) -> u32 {
     (hash >> 32) as u32 & !LEDGER
+}
+
+/// Where the level of so many places begins: the smaller ones are before it, one of each size.
+#[inline]
+const fn begin_of(places: usize) -> usize {
+    places.wrapping_sub(FIRST_PLACES)
+}
+
+/// What a level of so many places and all the smaller ones take.
+const fn levels_bytes(places: usize) -> usize {
+    (2 * places - FIRST_PLACES) * size_of::<AtomicU32>()
 }
 
 /// Places for that many subjects: a power of two, at most two thirds full.

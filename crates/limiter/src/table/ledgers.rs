@@ -1,133 +1,146 @@
-//! The memory of all ledgers of a shard: allocated in chunks as needed, never freed.
+//! The memory of all ledgers of a shard: taken as needed, never freed.
 //!
-//! Fronts and backs lie apart, so that the memory a decision walks over is a quarter of it. Chunks
-//! double up to a size and stay there: few allocations, and little that is not used.
+//! Fronts and backs lie apart, so that the memory a decision walks over is a quarter of it. Those
+//! of all shards lie together, and shards take turns in them, so that what is in use is dense.
 
-use std::sync::OnceLock;
+use std::sync::Arc;
 
 use crate::ledger::{Back, Front, Ledger};
+use crate::sync::{AtomicU64, Ordering};
 
-/// Ledgers of the first chunk.
-const CHUNK_MIN: usize = 16;
-/// Ledgers of the large chunks: 128 KiB of fronts.
-const CHUNK_MAX: usize = 2_048;
-/// Chunks that are smaller than the largest.
-const GROWING: usize = (CHUNK_MAX / CHUNK_MIN).ilog2() as usize;
-/// Ledgers in all of those together.
-const GROWN: usize = CHUNK_MAX - CHUNK_MIN;
+use super::index::{LEDGER, LEDGER_BITS};
+use super::zeroed::Room;
 
-const _: () = assert!(CHUNK_MIN << GROWING == CHUNK_MAX);
-
+/// Room for all ledgers of a table.
 #[derive(Debug)]
-struct Chunk {
-    fronts: Box<[Front]>,
-    backs: Box<[Back]>,
+pub(crate) struct Rooms {
+    fronts: Room<Front>,
+    backs: Room<Back>,
+    shards: usize,
+}
+
+impl Rooms {
+    /// For so many shards of so many subjects.
+    pub(crate) fn new(shards: u16, subjects_max: usize) -> Self {
+        let shards = usize::from(shards);
+        let ledgers = shards * subjects_max;
+        Self { fronts: Room::new(ledgers), backs: Room::new(ledgers), shards }
+    }
+
+    /// The ledger of this name.
+    pub(crate) fn ledger(&self, name: u32) -> Option<Ledger<'_>> {
+        Some(Ledger::new(self.fronts.get(self.place_of(name))?, self.back(name)?))
+    }
+
+    /// The back of the ledger of this name.
+    #[inline(always)]
+    pub(crate) fn back(&self, name: u32) -> Option<&Back> {
+        self.backs.get(self.place_of(name))
+    }
+
+    #[inline(always)]
+    fn place_of(&self, name: u32) -> usize {
+        self.place(name & LEDGER, (name >> LEDGER_BITS) as usize)
+    }
+
+    /// Where a ledger of a shard is.
+    #[inline(always)]
+    fn place(&self, at: u32, shard: usize) -> usize {
+        (at as usize).wrapping_mul(self.shards).wrapping_add(shard)
+    }
 }
 
 #[derive(Debug)]
 pub(crate) struct Ledgers {
-    chunks: Box<[OnceLock<Chunk>]>,
+    rooms: Arc<Rooms>,
+    /// The number of this shard.
+    number: u16,
     subjects_max: usize,
+    /// Ledgers that were ever used: the first so many.
+    made: AtomicU64,
 }
 
 impl Ledgers {
-    pub(crate) fn new(subjects_max: usize) -> Self {
-        let chunks = std::iter::repeat_with(OnceLock::new).take(chunks_for(subjects_max));
-        Self { chunks: chunks.collect(), subjects_max }
+    pub(crate) fn new(number: u16, rooms: &Arc<Rooms>, subjects_max: usize) -> Self {
+        Self { rooms: Arc::clone(rooms), number, subjects_max, made: AtomicU64::new(0) }
     }
 
-    /// The most that [`bytes`](Self::bytes) can be for that many subjects: the last chunk is cut
-    /// to fit.
+    /// The most that [`bytes`](Self::bytes) can be for that many subjects.
     pub(crate) fn bytes_max(subjects: usize) -> usize {
-        let list = chunks_for(subjects) * size_of::<OnceLock<Chunk>>();
-        list + subjects * (size_of::<Front>() + size_of::<Back>())
+        subjects * (size_of::<Front>() + size_of::<Back>())
     }
 
-    /// Bytes allocated.
+    /// Bytes in use.
     pub(crate) fn bytes(&self) -> usize {
-        let chunks = self.chunks.iter().filter_map(OnceLock::get);
-        let ledgers: usize = chunks.map(|chunk| chunk.fronts.len()).sum();
-        let list = size_of_val::<[OnceLock<Chunk>]>(&self.chunks);
-        list + ledgers * (size_of::<Front>() + size_of::<Back>())
+        Self::bytes_max(usize::try_from(self.made()).unwrap_or(usize::MAX))
     }
 
     #[inline]
     pub(crate) fn get(&self, at: u32) -> Option<Ledger<'_>> {
-        let (chunk, at) = place_of(at as usize);
-        self.chunks.get(chunk)?.get()?.get(at)
+        let place = self.place(at);
+        Some(Ledger::new(self.rooms.fronts.get(place)?, self.rooms.backs.get(place)?))
     }
 
-    /// Allocates the chunk if this is its first ledger.
+    /// The front of a ledger that an index names.
+    #[inline(always)]
+    pub(crate) fn front(&self, at: u32) -> Option<&Front> {
+        self.rooms.fronts.get(self.place(at))
+    }
+
+    /// The ledger with this number, which nobody knows of yet if it is the first time. The caller
+    /// holds the lock of the structure, which gives numbers out one after the other.
     pub(crate) fn get_or_new(&self, at: u32) -> Option<Ledger<'_>> {
-        let (chunk, at) = place_of(at as usize);
-        let len = chunk_len(chunk).min(self.subjects_max - chunk_start(chunk));
-        self.chunks.get(chunk)?.get_or_init(|| Chunk::new(len)).get(at)
-    }
-}
-
-impl Chunk {
-    fn new(len: usize) -> Self {
-        Self {
-            fronts: std::iter::repeat_with(Front::free).take(len).collect(),
-            backs: std::iter::repeat_with(Back::free).take(len).collect(),
+        if u64::from(at) >= self.made() {
+            let fits = (at as usize) < self.subjects_max;
+            let place = fits.then(|| self.place(at))?;
+            let name = at | u32::from(self.number) << LEDGER_BITS;
+            self.rooms.fronts.make(place, Front::free(name))?;
+            self.rooms.backs.make(place, Back::free())?;
+            // ORDER: under the lock; those who count bytes may be late.
+            self.made.store(u64::from(at) + 1, Ordering::Relaxed);
         }
+        self.get(at)
     }
 
-    #[inline]
-    fn get(&self, at: usize) -> Option<Ledger<'_>> {
-        Some(Ledger::new(self.fronts.get(at)?, self.backs.get(at)?))
+    fn made(&self) -> u64 {
+        self.made.load(Ordering::Relaxed)
     }
-}
 
-/// The chunk of a ledger and its place there.
-#[inline]
-fn place_of(at: usize) -> (usize, usize) {
-    match at.checked_sub(GROWN) {
-        Some(at) => ((at / CHUNK_MAX).wrapping_add(GROWING), at % CHUNK_MAX),
-        None => {
-            let chunk = (at / CHUNK_MIN + 1).ilog2() as usize;
-            (chunk, at - chunk_start(chunk))
-        }
+    #[inline(always)]
+    fn place(&self, at: u32) -> usize {
+        self.rooms.place(at, self.number.into())
     }
-}
-
-fn chunk_start(chunk: usize) -> usize {
-    match chunk.checked_sub(GROWING) {
-        Some(large) => GROWN + large * CHUNK_MAX,
-        None => CHUNK_MIN * ((1 << chunk) - 1),
-    }
-}
-
-fn chunk_len(chunk: usize) -> usize {
-    CHUNK_MIN << chunk.min(GROWING)
-}
-
-fn chunks_for(subjects: usize) -> usize {
-    place_of(subjects.saturating_sub(1)).0 + 1
 }
 
 #[cfg(test)]
 #[cfg(not(any(loom, shuttle)))]
 mod tests {
     use super::*;
+    use crate::ledger;
 
     #[test]
-    fn every_number_has_a_place_of_its_own() {
-        let mut expected = (0, 0);
-        for at in 0..10_000 {
-            assert_eq!(place_of(at), expected, "{at}");
-            assert_eq!(chunk_start(expected.0) + expected.1, at);
-            expected.1 += 1;
-            if expected.1 == chunk_len(expected.0) {
-                expected = (expected.0 + 1, 0);
-            }
+    fn every_ledger_has_a_place_of_its_own() {
+        let (shards, subjects) = (4, 1_000);
+        let rooms = Arc::new(Rooms::new(shards, subjects));
+        let all: Vec<_> =
+            (0..shards).map(|number| Ledgers::new(number, &rooms, subjects)).collect();
+        for at in 0..u32::try_from(subjects).unwrap() {
+            assert!(all.iter().all(|ledgers| ledgers.get_or_new(at).is_some()));
         }
+        let mut names: Vec<u32> = (0..u32::try_from(subjects).unwrap())
+            .flat_map(|at| {
+                all.iter().map(move |ledgers| ledger::name_of(ledgers.get(at).unwrap().era()))
+            })
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), usize::from(shards) * subjects);
     }
 
     #[test]
-    fn the_last_chunk_is_cut_to_fit() {
+    fn there_are_no_more_than_fit() {
         for subjects in [1, 15, 16, 17, 1_000, 5_000] {
-            let ledgers = Ledgers::new(subjects);
+            let ledgers = Ledgers::new(0, &Arc::new(Rooms::new(1, subjects)), subjects);
             for at in 0..subjects {
                 assert!(ledgers.get_or_new(u32::try_from(at).unwrap()).is_some());
             }

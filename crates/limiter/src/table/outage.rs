@@ -116,7 +116,8 @@ impl Table {
         now: Now,
     ) -> Answer {
         self.count_outage();
-        let answer = self.aged(Answer::admit(request, look, now), spot, look.place, now);
+        let at = (look.place, request.subject.window);
+        let answer = self.aged(Answer::admit(request, look), spot, at, now);
         answer.into_outage(wait_ms(spot.ledger.retry_at(), now))
     }
 
@@ -158,7 +159,8 @@ impl Table {
             undone += 1;
             let answer = match self.look_at(request, now) {
                 Some((spot, look)) => {
-                    self.aged(Answer::admit(request, &look, now), &spot, look.place, now)
+                    let at = (look.place, request.subject.window);
+                    self.aged(Answer::admit(request, &look), &spot, at, now)
                 }
                 None => Answer::forgotten(request, now),
             };

@@ -1,16 +1,18 @@
 //! One part of the table: an index that is read without a lock, ledgers, and their structure.
 
+use std::sync::Arc;
+
 use crate::cells::Ticket;
 use crate::counters::Counters;
 use crate::key::{Digest, FleetSecret, Key, Seed, Spread};
-use crate::ledger::{Founding, Ledger};
+use crate::ledger::{Founding, Front, Ledger, is_in_use};
 use crate::request::Subject;
 use crate::sync::{Mutex, MutexGuard};
 use crate::time::Now;
 
 use super::Options;
 use super::index::{Index, LEDGERS_MAX};
-use super::ledgers::Ledgers;
+use super::ledgers::{Ledgers, Rooms};
 use super::restore::Restored;
 use super::structure::{Structure, Vacancy};
 
@@ -67,13 +69,13 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    pub(crate) fn new(number: u16, options: &Options, spread: Spread) -> Self {
+    pub(crate) fn new(number: u16, options: &Options, rooms: &Arc<Rooms>, spread: Spread) -> Self {
         let subjects = options.shard_subjects_max();
         Self {
             number,
             spread,
-            index: Index::new(),
-            ledgers: Ledgers::new(subjects),
+            index: Index::new(subjects),
+            ledgers: Ledgers::new(number, rooms, subjects),
             structure: Mutex::new(Structure::new(subjects, options.is_regional())),
         }
     }
@@ -101,11 +103,13 @@ impl Shard {
             .find(key.hash, |at| self.spot(at).filter(|spot| spot.ledger.is_of(key.fingerprint)))
     }
 
-    /// [`Shard::find`], unless another subject has the same tag and comes first.
-    #[inline]
-    pub(crate) fn find_first(&self, key: &Key) -> Option<Spot<'_>> {
-        let spot = self.spot(self.index.find_first(key.hash)?)?;
-        spot.ledger.is_of(key.fingerprint).then_some(spot)
+    /// [`Shard::find`], unless another subject has the same tag and comes first: the front of the
+    /// ledger, and its era.
+    #[inline(always)]
+    pub(crate) fn find_first(&self, key: &Key) -> Option<(&Front, u64)> {
+        let front = self.ledgers.front(self.index.find_first(key.hash)?)?;
+        let era = front.era();
+        (is_in_use(era) && front.is_of(key.fingerprint)).then_some((front, era))
     }
 
     /// Finds the ledger of a subject if it has one, with the lock if need be.
@@ -124,7 +128,7 @@ impl Shard {
     pub(crate) fn spot(&self, at: u32) -> Option<Spot<'_>> {
         let ledger = self.ledgers.get(at)?;
         let era = ledger.era();
-        era.is_multiple_of(2).then_some(Spot { ledger, era, shard: self.number, at })
+        is_in_use(era).then_some(Spot { ledger, era, shard: self.number, at })
     }
 
     /// Finds the ledger of a subject, or founds it if there is room, and hands it to `then` while

@@ -17,7 +17,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, is_in_use};
 use crate::time::Now;
 
 use super::index::LEDGERS_MAX;
@@ -235,7 +235,7 @@ impl Structure {
         let at = self.hand;
         let next = self.hand + 1;
         self.hand = if (next as usize) < self.links.len() { next } else { 0 };
-        let ledger = ledger(at).filter(|ledger| ledger.era().is_multiple_of(2))?;
+        let ledger = ledger(at).filter(|ledger| is_in_use(ledger.era()))?;
         let regional = self.regional;
         ledger.retire(|| ledger.standing(now, regional).expired).then_some(at)
     }
