@@ -62,8 +62,9 @@ pub(crate) struct Database {
     /// Who has read something.
     readers: BTreeSet<u32>,
     /// Those of them for whom rows were gone, because a failover lost them or a replica lagged.
-    /// When one of them leads, what it knows may be news, so it says it once more.
-    bereft: BTreeSet<u32>,
+    /// When one of them leads, what it knows may be news, so it says it once more. Whether it has
+    /// said a part of it since: what it had written itself and missed.
+    bereft: BTreeMap<u32, bool>,
     /// Rows written that repeat nothing.
     pub(crate) rows: u64,
     /// How often a process was given a name that it did not have.
@@ -111,7 +112,7 @@ impl Database {
             leaders_ms: BTreeMap::new(),
             trims_ms: BTreeMap::new(),
             readers: BTreeSet::new(),
-            bereft: BTreeSet::new(),
+            bereft: BTreeMap::new(),
             rows: 0,
             namings: 0,
             latency_us: chance.of(&[2_000, 20_000, 120_000]).unwrap_or(2_000),
@@ -138,7 +139,7 @@ impl Database {
                 let gone = cell_of(batch.region, &counter);
                 self.looks.retain(|(cell, _), _| *cell != gone);
             }
-            self.bereft.extend(&self.readers);
+            self.bereft.extend(self.readers.iter().map(|reader| (*reader, false)));
         }
         self.epoch += 1;
     }
@@ -282,17 +283,23 @@ impl Database {
         self.readers.insert(reader);
         self.lagged |= lags;
         if lags {
-            self.bereft.insert(reader);
+            self.bereft.insert(reader, false);
         }
     }
 
     /// Whether a row is written in place of a repetition: it holds nothing that was not in the feed
-    /// before, and rows were gone for who writes it. Only once: but what is not in the feed any
-    /// more does not count as that.
+    /// before, and rows were gone for who writes it. Once of all that is live, and before that once
+    /// of a part of it: but what is not in the feed any more does not count as that.
     fn is_instead(&mut self, writer: u32, batch: &Batch) -> bool {
-        let instead = self.bereft.contains(&writer) && holds(&self.published, batch);
-        if batch.repeats || instead && holds(&self.maxima(), batch) {
+        let Some(partly) = self.bereft.get(&writer).copied() else { return false };
+        let maxima = self.maxima();
+        let whole = is_whole(&maxima, batch);
+        let instead = holds(&self.published, batch) && (whole || !partly);
+        let said = instead && holds(&maxima, batch);
+        if batch.repeats || said && whole {
             self.bereft.remove(&writer);
+        } else if said {
+            self.bereft.insert(writer, true);
         }
         instead
     }
@@ -321,6 +328,17 @@ fn holds(maxima: &Maxima, batch: &Batch) -> bool {
         let cell = cell_of(batch.region, counter);
         maxima.get(&cell).is_some_and(|held| *held >= counter.count)
     })
+}
+
+/// Whether a row holds every cell of its region that is live, by the clock of who wrote it.
+fn is_whole(maxima: &Maxima, batch: &Batch) -> bool {
+    let counters = unpack(&batch.payload).unwrap_or_default();
+    let held: BTreeSet<Cell> =
+        counters.iter().map(|counter| cell_of(batch.region, counter)).collect();
+    let live = |(_, window_ms, sequence, number): &Cell| {
+        *number == batch.region && (sequence + 2).saturating_mul(*window_ms) > batch.written_ms
+    };
+    maxima.keys().filter(|cell| live(cell)).all(|cell| held.contains(cell))
 }
 
 /// Takes the totals of a row in, by maximum.
