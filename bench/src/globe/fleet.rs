@@ -50,10 +50,10 @@ pub(crate) struct Mix {
 impl Mix {
     /// 75 % quiet, 25 % working at a median of 0.55 of the limit.
     pub(crate) const A: Self = Self { quiet: 0.75, work: (-0.6, 0.32), overlap: 0.05, burst: 0.0 };
-    /// The same, working less.
-    pub(crate) const L: Self = Self { work: (-1.2, 0.6), ..Self::A };
-    /// All working, at a median of 0.11.
-    pub(crate) const B: Self = Self { quiet: 0.0, work: (-2.2, 0.95), ..Self::A };
+    /// The same, working at a median of 0.3. The spread is such that it denies about as much.
+    pub(crate) const L: Self = Self { work: (-1.2, 0.55), ..Self::A };
+    /// All working, at a median of 0.11, and as much denied.
+    pub(crate) const B: Self = Self { quiet: 0.0, work: (-2.2, 0.89), ..Self::A };
     /// The RFC's bursts: more overlap, and about a quarter of all requests denied.
     pub(crate) const PEAK: Self = Self { overlap: 0.08, burst: 0.1, ..Self::A };
 }
