@@ -10,6 +10,7 @@ pub(crate) mod load;
 mod pace;
 mod packed;
 mod peers;
+#[cfg_attr(not(test), expect(dead_code, reason = "the promises draw more kinds of plots"))]
 #[path = "../../../crates/sim/src/promises/plot.rs"]
 mod plot;
 pub(crate) mod process;
