@@ -169,3 +169,16 @@ fn imports_hurry_while_it_matters() {
     let busy = imports(&world) - before;
     assert!(busy >= 5, "{busy} in two seconds");
 }
+
+/// Who comes late to every import reads as often as who does not.
+#[test]
+fn imports_do_not_drift() {
+    let mut feed = crate::globe::feed::Feed::new(&GlobeTuning::default());
+    let (mut now_ms, late_ms) = (0, 150);
+    for _ in 0..100 {
+        feed.ask(now_ms, 1_000);
+        feed.answered(true, now_ms);
+        now_ms = feed.next_ms().unwrap() + late_ms;
+    }
+    assert_eq!(now_ms, 100_000 + late_ms);
+}
