@@ -9,21 +9,23 @@
 --       then of each record: the component, the life of a cell in ms, the total and the previous
 --       total.
 --
--- Returns the token; then of each record an error, or of the current and of the previous cell:
--- false if there is none, or the sum now, the component's total before, and how many components
--- there are now.
+-- Returns the token; then words of all records in one text, with a space between two: `!` for a
+-- record that failed, or of the current and of the previous cell `-` if there is none, or the sum
+-- now, the component's total before, and how many components there are now; then the errors of
+-- those that failed. One text of hundreds of words takes less than as many values, here and where
+-- it is read.
 --
 -- Numbers are doubles here. Totals are below 2^53 (the driver refuses others). A sum that a double
--- cannot hold is added up by HINCRBY, in 64-bit integers; sums and totals come back as text.
+-- cannot hold is added up by HINCRBY, in 64-bit integers; sums and totals stay text.
 
 local EXACT = 9007199254740992
 -- Most of the time goes into calls, and some into looking up globals.
 local call, format, KEYS, ARGV = redis.call, string.format, KEYS, ARGV
 
-local reply, size = {}, 1
+local words, size = {}, 0
 
 local function answer(sum, had, components)
-    reply[size + 1], reply[size + 2], reply[size + 3] = sum, had, components
+    words[size + 1], words[size + 2], words[size + 3] = sum, had, components
     size = size + 3
 end
 
@@ -51,7 +53,7 @@ local function record(key, component, life, text)
         answer(sum, had, call('HLEN', key) - 1)
     elseif text == '0' then
         size = size + 1
-        reply[size] = false
+        words[size] = '-'
     else
         call('HSET', key, component, text, 's', text)
         call('PEXPIRE', key, life)
@@ -76,19 +78,19 @@ if not token then
     token = ARGV[1]
     call('SET', KEYS[1], token, 'PX', ARGV[2])
 end
-reply[1] = token
+local reply = {token, ''}
 for key = 2, #KEYS, 2 do
     local before = size
     -- What is wrong with one record is not told of the others.
     local done, why = pcall(both, key, 2 * key)
     if not done then
-        for i = size, before + 1, -1 do
-            reply[i] = nil
-        end
         size = before + 1
-        reply[size] = failure(why)
+        words[size] = '!'
+        reply[#reply + 1] = failure(why)
     end
 end
+-- What a record had said before it failed may lie behind the last word.
+reply[2] = table.concat(words, ' ', 1, size)
 -- Last: once a script has written, a server whose memory is full lets it write on.
 if ARGV[3] == '1' then
     call('PEXPIRE', KEYS[1], ARGV[2])

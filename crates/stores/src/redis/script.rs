@@ -223,19 +223,52 @@ impl Answer {
     /// Reads the answer to an execution; `None` if it is not one.
     pub(super) fn read(value: &Value) -> Option<Self> {
         let Value::Array(items) = value else { return None };
-        let (token, mut rest) = items.split_first()?;
+        let [token, Value::BulkString(words), errors @ ..] = items.as_slice() else { return None };
         let token = read_token(token)?;
+        let mut words = Words(words);
+        let mut errors = errors.iter();
         let mut records = Vec::new();
-        while !rest.is_empty() {
-            records.push(match rest {
-                [Value::ServerError(why), others @ ..] => {
-                    rest = others;
-                    Err(why.clone())
+        while let Some(word) = words.next() {
+            records.push(match word {
+                b"!" => match errors.next()? {
+                    Value::ServerError(why) => Err(why.clone()),
+                    _ => return None,
+                },
+                first => {
+                    let current = words.cell(first)?;
+                    let first = words.next()?;
+                    Ok(Held { current, previous: words.cell(first)? })
                 }
-                _ => Ok(Held::read(&mut rest)?),
             });
         }
-        Some(Self { token, records })
+        let is_over = words.0.is_empty() && errors.next().is_none();
+        is_over.then_some(Self { token, records })
+    }
+}
+
+/// What is left of a text whose words are told apart by spaces.
+struct Words<'a>(&'a [u8]);
+
+impl<'a> Words<'a> {
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let end = self.0.iter().position(|byte| *byte == b' ').unwrap_or(self.0.len());
+        let (word, rest) = self.0.split_at_checked(end)?;
+        self.0 = rest.get(1..).unwrap_or_default();
+        (!word.is_empty()).then_some(word)
+    }
+
+    fn number(word: &[u8]) -> Option<u64> {
+        std::str::from_utf8(word).ok()?.parse().ok()
+    }
+
+    /// The cell whose first word this is.
+    fn cell(&mut self, first: &[u8]) -> Option<HeldCell> {
+        if first == b"-" {
+            return Some(HeldCell::default());
+        }
+        let (sum, had) = (Self::number(first)?, Self::number(self.next()?)?);
+        let components = u32::try_from(Self::number(self.next()?)?).unwrap_or(u32::MAX);
+        Some(HeldCell { sum, had, components })
     }
 }
 
@@ -358,28 +391,32 @@ mod tests {
     #[test]
     fn an_answer_is_read_whole_or_not_at_all() {
         let token = Value::BulkString(7_u128.to_be_bytes().to_vec());
-        let int = Value::Int;
-        let text = Value::BulkString(b"9007199254740993".to_vec());
-        let read = |items: &[Value]| Answer::read(&Value::Array(items.to_vec()));
-        let alone = std::slice::from_ref(&token);
-        let only = read(alone).unwrap();
+        let text = |words: &str| Value::BulkString(words.as_bytes().to_vec());
+        let read = |words: &str, errors: &[Value]| {
+            let items = [&[token.clone(), text(words)], errors].concat();
+            Answer::read(&Value::Array(items))
+        };
+        let only = read("", &[]).unwrap();
         assert_eq!((only.token, only.records), (Token(7), vec![]));
-        let held = [text, int(2), int(1), int(5), int(4), int(3)];
-        let one = [&[Value::Nil], &held[3..]].concat();
-        let mixed = [&[token.clone(), error()], &held[..], &[error()], &one].concat();
-        let mixed = read(&mixed).unwrap().records;
+        let mixed = "! 9007199254740993 2 1 5 4 3 ! - 5 4 3";
+        let errors = [error(), error()];
+        let records = read(mixed, &errors).unwrap().records;
         let sum = 9_007_199_254_740_993;
         let current = HeldCell { sum, had: 2, components: 1 };
         let previous = HeldCell { sum: 5, had: 4, components: 3 };
-        assert!(matches!(&mixed[..], [Err(_), Ok(_), Err(_), Ok(_)]), "{mixed:?}");
-        assert_eq!(mixed[1], Ok(Held { current, previous }));
-        assert_eq!(mixed[3], Ok(Held { current: HeldCell::default(), previous }));
+        assert!(matches!(&records[..], [Err(_), Ok(_), Err(_), Ok(_)]), "{records:?}");
+        assert_eq!(records[1], Ok(Held { current, previous }));
+        assert_eq!(records[3], Ok(Held { current: HeldCell::default(), previous }));
         let recorded = [1, 3].map(|total| current.reply(total).recorded);
         assert_eq!(recorded, [2, 3], "what it had, or what was sent");
-        assert!(read(&[]).is_none());
-        assert!(read(&[token.clone(), int(1)]).is_none());
-        assert!(read(&[alone, &held, &held[..5]].concat()).is_none());
-        assert!(read(&[alone, &held[..5], &[int(-1)]].concat()).is_none());
-        assert!(read(&[Value::BulkString(vec![1, 2])]).is_none());
+        assert!(read(mixed, &errors[..1]).is_none(), "an error is missing");
+        assert!(read("- -", &errors).is_none(), "nothing failed");
+        assert!(read("!", &[text("no error")]).is_none());
+        for wrong in ["1", "-", "- 1 2", "5 4 -1 -", "5 4 3 2 1", "- x 4 3", "5 4 3", "- -  - -"] {
+            assert!(read(wrong, &[]).is_none(), "{wrong}");
+        }
+        let array = |items: &[Value]| Answer::read(&Value::Array(items.to_vec()));
+        assert!(array(&[]).is_none() && array(std::slice::from_ref(&token)).is_none());
+        assert!(array(&[text("short"), text("")]).is_none());
     }
 }
