@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use super::contestants::{Place, Running, Who};
 use super::cores::Apart;
 use super::load::{Loop, Offer};
-use super::packed::Packed;
+use super::packed::{Churn, Packed};
 use super::wire::Protocol;
 use super::{CONNECTIONS, Kind, Scene};
 use crate::Failure;
@@ -16,12 +16,20 @@ use crate::machine::Usage;
 
 /// How much of what it can do it is asked to do.
 const LOAD: f64 = 0.8;
-/// How many parts a run has. In the first three, windows of a minute come that have not yet begun
-/// to go.
+/// How many parts a run has.
 const PARTS: u32 = 10;
-/// Subjects of one part. The next part asks about half of these, and as many others.
+/// How long it takes until as many subjects go as come: one that is not asked about any more is
+/// kept for three windows of a minute. What a part has in memory says nothing before.
+const FILLS_MINUTES: f64 = 3.0;
+/// How many subjects there are at a time.
 const SUBJECTS: usize = 100_000;
-/// How much more memory one part may have than another, from the fourth on.
+/// Of so many requests one is about a subject that was never heard of, at full load as in every
+/// part: a subject is asked about fifty times, which takes some two minutes, and then no more.
+const NEW_EVERY: usize = 50;
+/// How many times as many there are before one comes back, after some ten minutes: nobody remembers
+/// it by then.
+const GENERATIONS: usize = 5;
+/// How much more memory one part may have than another, of those that begin when it has filled.
 const MEMORY: f64 = 1.05;
 /// How much of what is offered is answered in every part, at least: it is less than it can do. What
 /// is left is what the last replies of a part take.
@@ -35,6 +43,9 @@ const FULL_S: f64 = 40.0;
 const DRIFT: f64 = 1.25;
 /// And what one in a hundred exceeds, which a short pause moves more.
 const DRIFT_P99: f64 = 1.5;
+/// What it may be in any part: nobody waits for a region for longer than that, so that whoever
+/// waits longer waits for a server that has fallen behind.
+const P99_US: f64 = 20_000.0;
 
 /// Arguments of `soak`.
 #[derive(clap::Args)]
@@ -58,6 +69,8 @@ pub(crate) struct SoakArgs {
 struct Soaked {
     /// What it can do, with subjects that come and go, in a second.
     capacity: f64,
+    /// How long a part lasts.
+    part_minutes: f64,
     parts: Vec<Part>,
 }
 
@@ -101,16 +114,16 @@ async fn run(scene: &Scene, seconds: f64) -> Result<Soaked, Failure> {
     // four fifths of what is then measured would be all of them.
     let _apart = Apart::begin()?;
     let lasting = std::time::Duration::from_secs_f64(seconds / f64::from(PARTS));
-    let full = |part, seconds| {
-        let offer = offered(&running, scene, part);
-        async move { offer?.run(Loop::Closed(scene.lasting(seconds))).await?.all_good("tidegate") }
+    let offer = offered(&running, scene)?;
+    let full = |seconds| {
+        let whole = offer.run(Loop::Closed(scene.lasting(seconds)));
+        async move { whole.await?.all_good("tidegate") }
     };
-    full(0, WARM_S).await?;
-    let capacity = full(1, FULL_S).await?.per_second();
+    full(WARM_S).await?;
+    let capacity = full(FULL_S).await?.per_second();
     eprintln!("at full load: {capacity:.0} requests/s");
     let mut parts = Vec::new();
     for part in 1..=PARTS {
-        let offer = offered(&running, scene, usize::try_from(part)? + 1)?;
         let taken = offer.run(Loop::Open(capacity * LOAD, lasting)).await?;
         let sorted: Vec<f64> = taken.latencies_us.iter().map(|us| f64::from(*us)).collect();
         parts.push(Part {
@@ -123,39 +136,46 @@ async fn run(scene: &Scene, seconds: f64) -> Result<Soaked, Failure> {
         });
         eprintln!("part {part} of {PARTS}");
     }
-    Ok(Soaked { capacity, parts })
+    Ok(Soaked { capacity, part_minutes: lasting.as_secs_f64() / 60.0, parts })
 }
 
-/// What is asked in one part: half of it about subjects of the part before.
-fn offered(running: &Running, scene: &Scene, part: usize) -> Result<Offer, Failure> {
-    let subjects = if scene.smoke { SUBJECTS / 100 } else { SUBJECTS };
-    let from = part * subjects / 2;
-    let script =
-        (from..from + subjects).map(|number| running.request(Kind::Limit, Protocol::Http1, number));
+/// What is asked, from the first request to the last: whoever is new comes at an even pace.
+fn offered(running: &Running, scene: &Scene) -> Result<Offer, Failure> {
+    let present = if scene.smoke { SUBJECTS / 100 } else { SUBJECTS };
+    let everybody = 0..present * GENERATIONS;
+    let script = everybody.map(|number| running.request(Kind::Limit, Protocol::Http1, number));
+    let script = Packed::churning(script, Churn { present, every: NEW_EVERY })?;
     let known = running.offer(Kind::Limit, Protocol::Http1, 1)?;
-    Ok(Offer { script: Packed::of(script)?, connections: CONNECTIONS, ..known })
+    Ok(Offer { script, connections: CONNECTIONS, ..known })
 }
 
 fn add_targets(soaked: &Soaked, figures: &mut Figures) {
     let parts = &soaked.parts;
     let bad: u64 = parts.iter().map(|part| part.bad).sum();
-    let (least, _) = ends(parts, |part| part.per_second);
+    let (least, _) = ends(parts.iter(), |part| part.per_second);
     let met = bad == 0 && least > 0.0;
     figures.target("soak", "nothing refused".to_owned(), bad.to_string(), met);
     let answered = ratio(least, soaked.capacity * LOAD);
     let target = format!("answered of what was offered, in every part >= {ANSWERED}");
     figures.target("soak", target, format!("{answered:.3}"), answered >= ANSWERED);
-    let (least, most) = ends(parts.get(3..).unwrap_or_default(), |part| part.resident_mib);
+    let filled = (1..=PARTS)
+        .zip(parts)
+        .filter(|(number, _)| f64::from(number - 1) * soaked.part_minutes >= FILLS_MINUTES);
+    let (least, most) = ends(filled.map(|(_, part)| part), |part| part.resident_mib);
     let grown = ratio(most, least);
-    let target = format!("largest RSS of parts 4 to {PARTS}, of the smallest <= {MEMORY}x");
+    let target = format!("largest RSS after {FILLS_MINUTES} minutes, of the smallest <= {MEMORY}x");
     figures.target("soak", target, format!("{grown:.2}x"), grown > 0.0 && grown <= MEMORY);
+    let (_, p99_us) = ends(parts.iter(), |part| part.p99_us);
+    let target = format!("p99 in every part <= {} ms", P99_US / 1e3);
+    let met = p99_us > 0.0 && p99_us <= P99_US;
+    figures.target("soak", target, format!("{:.1} ms", p99_us / 1e3), met);
     add_drift(parts, ("p50", DRIFT), |part| part.median_us, figures);
     add_drift(parts, ("p99", DRIFT_P99), |part| part.p99_us, figures);
 }
 
 /// The least and the most of these, or nothing.
-fn ends(parts: &[Part], of: fn(&Part) -> f64) -> (f64, f64) {
-    let mut all: Vec<f64> = parts.iter().map(of).collect();
+fn ends<'a>(parts: impl Iterator<Item = &'a Part>, of: fn(&Part) -> f64) -> (f64, f64) {
+    let mut all: Vec<f64> = parts.map(of).collect();
     all.sort_by(f64::total_cmp);
     (all.first().copied().unwrap_or(0.0), all.last().copied().unwrap_or(0.0))
 }
@@ -182,22 +202,36 @@ fn add_drift(
 mod tests {
     use super::*;
 
-    fn all_targets(capacity: f64, of: impl Fn(u32) -> f64) -> Vec<bool> {
+    fn all_targets(capacity: f64, part_minutes: f64, of: impl Fn(u32) -> f64) -> Vec<bool> {
         let part = |at: u32| {
             let (us, resident_mib) = (of(at), of(at));
             let per_second = capacity * LOAD;
             Part { per_second, median_us: us, p99_us: us, worst_us: us, bad: 0, resident_mib }
         };
         let mut figures = Figures::wide("soak");
-        add_targets(&Soaked { capacity, parts: (0..PARTS).map(part).collect() }, &mut figures);
+        let parts = (0..PARTS).map(part).collect();
+        add_targets(&Soaked { capacity, part_minutes, parts }, &mut figures);
         figures.targets().into_iter().map(|(_, _, met)| met).collect()
     }
 
     #[test]
     fn nothing_measured_has_reached_nothing() {
-        assert_eq!(all_targets(0.0, |_| 0.0), [false; 5]);
-        assert_eq!(all_targets(100.0, |_| 10.0), [true; 5]);
-        let grown = all_targets(100.0, |at| f64::from(1 + at));
-        assert_eq!(grown, [true, true, false, false, false]);
+        assert_eq!(all_targets(0.0, 1.0, |_| 0.0), [false; 6]);
+        assert_eq!(all_targets(100.0, 1.0, |_| 10.0), [true; 6]);
+        let grown = all_targets(100.0, 1.0, |at| f64::from(1 + at));
+        assert_eq!(grown, [true, true, false, true, false, false]);
+        let slow = all_targets(100.0, 1.0, |_| P99_US + 1.0);
+        assert_eq!(slow, [true, true, true, false, true, true]);
+    }
+
+    #[test]
+    fn memory_counts_when_it_has_filled() {
+        let fills = |part_minutes, minutes: f64| {
+            let of = |at| if f64::from(at) * part_minutes < minutes { 1.0 } else { 10.0 };
+            all_targets(100.0, part_minutes, of).get(2).copied()
+        };
+        assert_eq!([fills(1.0, 2.5), fills(3.0, 2.5)], [Some(true); 2]);
+        assert_eq!([fills(1.0, 3.5), fills(3.0, 3.5)], [Some(false); 2]);
+        assert_eq!(fills(0.1, 0.5), Some(false), "a short run says nothing of it");
     }
 }
