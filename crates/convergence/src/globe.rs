@@ -43,7 +43,7 @@ use digests::Digests;
 use feed::Feed;
 use leader::Leader;
 use name::Name;
-use posts::{Posts, SERVED_MIN};
+use posts::Posts;
 use steady::Steady;
 use values::Values;
 
@@ -172,8 +172,8 @@ pub struct Globe {
     name: Name,
     /// Where in the table subjects are that may concern other regions.
     served: Digests<Ticket>,
-    /// With more than this it is time to forget those that were evicted.
-    served_max: usize,
+    /// Where the search goes on for those of them that were evicted.
+    served_next: Digest,
     values: Values,
     /// The region has another number: the served subjects from here on are not told yet what is
     /// another region's by it.
@@ -232,7 +232,7 @@ impl Globe {
             counts: GlobeCounts::default(),
             name: Name::new(identity),
             served: Digests::new(),
-            served_max: SERVED_MIN,
+            served_next: Digest::from_bytes([0; 16]),
             values: Values::new(tuning.values_max),
             untold: None,
             posts: Posts::default(),

@@ -19,7 +19,6 @@ const LIST_ROOM: usize = 2;
 #[derive(Clone, Debug)]
 pub(super) struct Digests<T> {
     root: Node<T>,
-    len: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -61,11 +60,14 @@ impl<T> Default for Digests<T> {
 
 impl<T> Digests<T> {
     pub(super) const fn new() -> Self {
-        Self { root: Node::List(List::new()), len: 0 }
+        Self { root: Node::List(List::new()) }
     }
 
-    pub(super) const fn len(&self) -> usize {
-        self.len
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        let mut len = 0;
+        self.each(|_| len += 1);
+        len
     }
 
     pub(super) fn get(&self, digest: Digest) -> Option<&T> {
@@ -90,35 +92,53 @@ impl<T> Digests<T> {
         digest: Digest,
         see: impl FnOnce(Option<&mut T>) -> (Option<T>, R),
     ) -> R {
-        let (is_new, result) = self.root.meet(Way::to(digest), see);
-        self.len += usize::from(is_new);
-        result
+        self.root.meet(Way::to(digest), see)
     }
 
-    pub(super) fn insert(&mut self, digest: Digest, thing: T) {
+    /// Says whether there was nothing of this digest.
+    pub(super) fn insert(&mut self, digest: Digest, thing: T) -> bool {
         self.meet(digest, |held| match held {
             Some(held) => {
                 *held = thing;
-                (None, ())
+                (None, false)
             }
-            None => (Some(thing), ()),
-        });
+            None => (Some(thing), true),
+        })
     }
 
     pub(super) fn remove(&mut self, digest: Digest) {
-        self.len -= usize::from(self.root.remove(Way::to(digest)));
+        self.root.remove(Way::to(digest));
     }
 
-    /// Removes what is not to be kept.
-    pub(super) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
-        self.len = self.root.retain(&mut keep);
+    /// Looks at the next few from this digest on, and removes those that are not to be kept. Says
+    /// where to go on; `None` if these were the last.
+    pub(super) fn retain_some(
+        &mut self,
+        from: Digest,
+        most: usize,
+        mut keep: impl FnMut(&T) -> bool,
+    ) -> Option<Digest> {
+        let (mut left, mut next, mut gone) = (most, None, Vec::new());
+        self.walk(from, |digest, thing| {
+            if left == 0 {
+                next = Some(digest);
+                return false;
+            }
+            left -= 1;
+            if !keep(thing) {
+                gone.push(digest);
+            }
+            true
+        });
+        for digest in gone {
+            self.remove(digest);
+        }
+        next
     }
 
     /// Removes some of the first, about as many as a list holds: none only if there is none.
     pub(super) fn take_some(&mut self) -> Vec<(Digest, T)> {
-        let some = self.root.take_some();
-        self.len -= some.len();
-        some
+        self.root.take_some()
     }
 
     /// Shows all from this digest on, in order, for as long as that is wanted.
@@ -136,12 +156,7 @@ impl<T> Digests<T> {
 }
 
 impl<T> Node<T> {
-    /// The same; says whether something new is kept.
-    fn meet<R>(
-        &mut self,
-        way: Way,
-        see: impl FnOnce(Option<&mut T>) -> (Option<T>, R),
-    ) -> (bool, R) {
+    fn meet<R>(&mut self, way: Way, see: impl FnOnce(Option<&mut T>) -> (Option<T>, R)) -> R {
         let list = match self {
             Self::Fork(ways) => {
                 let (at, rest) = way.step();
@@ -150,18 +165,17 @@ impl<T> Node<T> {
             Self::List(list) => list,
         };
         let at = match list.find(way.digest) {
-            Ok(at) => return (false, see(list.0.get_mut(at).map(|(_, thing)| thing)).1),
+            Ok(at) => return see(list.0.get_mut(at).map(|(_, thing)| thing)).1,
             Err(at) => at,
         };
         let (given, result) = see(None);
-        let is_new = given.is_some();
         if let Some(thing) = given {
             list.insert(at, (way.digest, thing));
             if list.0.len() > LIST_MAX && way.left > 0 {
                 *self = Self::fork(std::mem::take(&mut list.0), way.left);
             }
         }
-        (is_new, result)
+        result
     }
 
     /// Entries whose digests differ in this many last bits at most.
@@ -176,32 +190,27 @@ impl<T> Node<T> {
         Self::Fork(ways)
     }
 
-    fn remove(&mut self, way: Way) -> bool {
+    fn remove(&mut self, way: Way) {
         match self {
             Self::Fork(ways) => {
                 let (at, rest) = way.step();
-                at_mut(ways, at).remove(rest)
+                at_mut(ways, at).remove(rest);
+                // Whoever walks must not have to pass what was there once.
+                if ways.iter().all(Self::is_empty) {
+                    *self = Self::List(List::new());
+                }
             }
-            Self::List(list) => list.find(way.digest).map(|at| list.0.remove(at)).is_ok(),
+            Self::List(list) => {
+                if let Ok(at) = list.find(way.digest) {
+                    list.remove(at);
+                }
+            }
         }
     }
 
-    /// Says how many are left.
-    fn retain(&mut self, keep: &mut impl FnMut(&T) -> bool) -> usize {
-        match self {
-            Self::Fork(ways) => {
-                let left = ways.iter_mut().map(|way| way.retain(keep)).sum();
-                if left == 0 {
-                    *self = Self::List(List::new());
-                }
-                left
-            }
-            Self::List(List(list)) => {
-                list.retain(|(_, thing)| keep(thing));
-                list.shrink_to_fit();
-                list.len()
-            }
-        }
+    /// Whether it is a list of nothing.
+    const fn is_empty(&self) -> bool {
+        matches!(self, Self::List(List(list)) if list.is_empty())
     }
 
     fn take_some(&mut self) -> Vec<(Digest, T)> {
@@ -256,6 +265,14 @@ impl<T> List<T> {
         }
         self.0.insert(at, entry);
     }
+
+    /// Where as many come as go, each list would otherwise take as much as it ever did.
+    fn remove(&mut self, at: usize) {
+        self.0.remove(at);
+        if self.0.capacity() - self.0.len() > 2 * LIST_ROOM {
+            self.0.shrink_to(self.0.len() + LIST_ROOM);
+        }
+    }
 }
 
 #[expect(clippy::indexing_slicing, reason = "a step says where to go of as many ways as there are")]
@@ -264,87 +281,4 @@ const fn at_mut<T>(ways: &mut [Node<T>; WAYS], at: usize) -> &mut Node<T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// Some that differ in their last bits only, and some that differ at once.
-    fn digest() -> impl Strategy<Value = Digest> {
-        let near = (0..200_u128).prop_map(|last| 7 << 120 | last);
-        let far = (0..200_u128).prop_map(|first| first << 120 | first);
-        prop_oneof![near, far].prop_map(|number| Digest::from_bytes(number.to_be_bytes()))
-    }
-
-    fn all(digests: &Digests<u64>, from: Digest) -> Vec<(Digest, u64)> {
-        let mut all = Vec::new();
-        digests.walk(from, |digest, number| {
-            all.push((digest, *number));
-            true
-        });
-        all
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
-
-        #[test]
-        fn they_are_what_an_ordered_map_is(
-            steps in prop::collection::vec((digest(), 0..8_u64), 0..600),
-            from in digest(),
-        ) {
-            let (mut digests, mut model) = (Digests::new(), BTreeMap::new());
-            for (digest, number) in steps {
-                if number == 0 {
-                    digests.remove(digest);
-                    model.remove(&digest);
-                } else {
-                    digests.insert(digest, number);
-                    model.insert(digest, number);
-                }
-                prop_assert_eq!(digests.get(digest), model.get(&digest));
-            }
-            let expected: Vec<_> = model.range(from..).map(|(of, number)| (*of, *number)).collect();
-            prop_assert_eq!(all(&digests, from), expected);
-            digests.retain(|number| number % 2 == 0);
-            model.retain(|_, number| *number % 2 == 0);
-            let mut left: Vec<(Digest, u64)> = Vec::new();
-            prop_assert_eq!(digests.len(), model.len());
-            loop {
-                let some = digests.take_some();
-                if some.is_empty() {
-                    break;
-                }
-                left.extend(some);
-            }
-            prop_assert_eq!(left, model.into_iter().collect::<Vec<_>>());
-            prop_assert_eq!(digests.len(), 0);
-        }
-    }
-
-    #[test]
-    fn what_is_not_given_is_not_kept() {
-        let (mut digests, one) = (Digests::<u64>::new(), Digest::from_bytes([1; 16]));
-        assert!(digests.meet(one, |held| (None, held.is_none())));
-        assert_eq!((digests.len(), digests.get(one)), (0, None));
-        digests.insert(one, 5);
-        let held = digests.meet(one, |held| (Some(9), held.copied()));
-        assert_eq!((held, digests.get(one)), (Some(5), Some(&5)));
-    }
-
-    #[test]
-    fn a_walk_ends_when_it_is_told_to() {
-        let mut digests = Digests::new();
-        for number in 0..100 {
-            digests.insert(Digest::from_bytes([number; 16]), number);
-        }
-        let mut seen = Vec::new();
-        digests.walk(Digest::from_bytes([40; 16]), |_, number| {
-            seen.push(*number);
-            seen.len() < 3
-        });
-        assert_eq!(seen, [40, 41, 42]);
-    }
-}
+mod tests;

@@ -24,8 +24,10 @@ const TAKEN_AT_ONCE: usize = 1_000;
 const BACKLOG_MAX: usize = 20_000;
 /// Posts of this much time go together. Half of the least that any of them may wait.
 const GATHER_MS: u64 = 50;
-/// Fewer subjects than this are not worth looking through for those that were evicted.
-pub(super) const SERVED_MIN: usize = 1_024;
+/// For each subject that comes, so many of the others are looked at, whether they are still in the
+/// table. All are, by the time a quarter as many have come: so at most a third more are kept than
+/// there are. To look at all of them at once would hold up who waits for the region.
+const SERVED_LOOKS: usize = 4;
 /// Posts looked at again in one step.
 const REPOSTS_AT_ONCE: usize = 1_024;
 /// Subjects told in one step what is known of them: about a millisecond.
@@ -148,12 +150,13 @@ impl Globe {
 
     /// The same of one.
     fn adopt(&mut self, at: At<'_>, subject: Ticket, cells: &Cells<'_>) {
-        self.served.insert(cells.current.digest(), subject);
+        let is_new = self.served.insert(cells.current.digest(), subject);
         self.tell(cells);
         // Those that were evicted are found out when they are looked for; most never are.
-        if self.served.len() > self.served_max {
-            self.served.retain(|subject| at.table.cells(*subject).is_some());
-            self.served_max = self.served.len().saturating_mul(2).max(SERVED_MIN);
+        if is_new {
+            let is_there = |subject: &Ticket| at.table.cells(*subject).is_some();
+            let next = self.served.retain_some(self.served_next, SERVED_LOOKS, is_there);
+            self.served_next = next.unwrap_or(Digest::from_bytes([0; 16]));
         }
     }
 

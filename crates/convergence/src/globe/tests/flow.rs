@@ -145,6 +145,24 @@ fn a_new_window_begins_with_what_others_used() {
     assert!(remaining <= 99, "{remaining}");
 }
 
+/// As many come as go: who has gone is not kept until everybody is looked through.
+#[test]
+fn whoever_has_gone_is_forgotten_while_others_come() {
+    let mut world = World::new(&[1]);
+    for minute in 0..20 {
+        for number in 0..200 {
+            let name = format!("user_{minute}_{number}");
+            assert!(world.check(0, &request(&name, 1_000, 1)).admitted());
+        }
+        world.run_ms(WINDOW_MS);
+        let Process { table, globe, .. } = &world.processes[0];
+        let left: usize = (0..100).map(|_| table.sweep(world.now)).sum();
+        let (kept, there) = (globe.served.len(), table.subjects());
+        // Those who have left at this moment are looked at as the next come.
+        assert!(there <= 1_000 && kept <= (there + left) * 4 / 3, "{kept} of {there} + {left}");
+    }
+}
+
 #[test]
 fn short_windows_stay_in_their_region() {
     let mut world = World::new(&[1, 1]);
