@@ -81,7 +81,7 @@ impl std::fmt::Debug for FleetSecret {
 /// ```
 pub fn encode(subject: &Subject<'_>, out: &mut Vec<u8>) {
     out.push(ENCODING_VERSION);
-    for part in [subject.workspace, subject.namespace, subject.identifier] {
+    for part in subject.parts {
         let bytes = part.as_str().as_bytes();
         out.extend_from_slice(&u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes());
         out.extend_from_slice(bytes);
@@ -178,8 +178,7 @@ impl Spread {
     #[inline]
     pub(crate) fn hash(self, [low, high]: [u64; 2]) -> u64 {
         let Self([a, b]) = self;
-        let folded = fold(low ^ a, high ^ b);
-        fold(folded ^ b, a)
+        fold(low ^ a, high ^ b)
     }
 }
 
@@ -326,7 +325,7 @@ const LONG: u64 = 1 << 63;
 /// Pairs for a part of a subject whose parts are all short.
 const SHORT_PAIRS: usize = 2;
 /// Most bytes of such a part.
-const SHORT: u64 = (SHORT_PAIRS * PAIR) as u64;
+const SHORT: usize = SHORT_PAIRS * PAIR;
 
 impl Key {
     pub(crate) fn of(subject: &Subject<'_>, seed: &Seed) -> Self {
@@ -336,19 +335,7 @@ impl Key {
     /// [`Key::of`], for the one place where it is inlined.
     #[inline(always)]
     pub(crate) fn at_once(subject: &Subject<'_>, seed: &Seed) -> Self {
-        let parts = [subject.workspace, subject.namespace, subject.identifier]
-            .map(|part| part.as_str().as_bytes());
-        let [workspace, namespace, identifier] = parts.map(|part| part.len() as u64);
-        // A part has at most 2,048 bytes: three lengths fit beside the mark, and say where one
-        // part ends and which of the last words are filling.
-        let lengths = workspace << 32 | namespace << 16 | identifier;
-        // None is empty: all are short if none of the lengths has a bit above, taken one less.
-        let longest = (workspace - 1) | (namespace - 1) | (identifier - 1);
-        let sum = if longest < SHORT {
-            short_sum(parts, [subject.window.as_millis(), lengths], seed)
-        } else {
-            any_sum(subject, lengths, seed)
-        };
+        let sum = short_sum(subject, seed).unwrap_or_else(|| any_sum(subject, seed));
         let fingerprint = halves(sum);
         Self { hash: seed.spread.hash(fingerprint), fingerprint }
     }
@@ -358,33 +345,40 @@ impl Key {
 /// there is nothing to count. Which subjects these are, their lengths say, so that what is taken in
 /// is of no other subject.
 #[inline(always)]
-fn short_sum(parts: [&[u8]; 3], head: [u64; 2], seed: &Seed) -> u128 {
+fn short_sum(subject: &Subject<'_>, seed: &Seed) -> Option<u128> {
     let [head_key, keys @ ..] = &seed.keys;
     let (places, _) = keys.as_chunks::<SHORT_PAIRS>();
-    let rest = seed.rests.get(1 + 3 * SHORT_PAIRS).copied().unwrap_or(0);
-    let mut sum = rest.wrapping_add(product(head, *head_key));
-    for (part, keys) in parts.into_iter().zip(places) {
-        sum = with_part(sum, part, keys);
+    let mut sum = seed.rests.get(1 + 3 * SHORT_PAIRS).copied().unwrap_or(0);
+    let mut lengths = 0;
+    // One after the other: together, the three parts need more registers than there are.
+    for (part, [first_key, last_key]) in subject.parts.iter().zip(places) {
+        let part = part.as_str().as_bytes();
+        if part.len() > SHORT {
+            return None;
+        }
+        lengths = with_length(lengths, part);
+        let (first, last) = match (part.first_chunk::<PAIR>(), part.last_chunk::<PAIR>()) {
+            (Some(first), Some(last)) => (words(first), words(last)),
+            _ => (short_pair(part), [0; 2]),
+        };
+        sum = sum.wrapping_add(product(first, *first_key));
+        sum = sum.wrapping_add(product(last, *last_key));
     }
-    sum
+    Some(sum.wrapping_add(product([subject.window.as_millis(), lengths], *head_key)))
 }
 
-/// Adds a short part. Not inlined: together, the three parts need more registers than there are,
-/// and so hand on the sum instead of keeping it.
-#[inline(never)]
-fn with_part(sum: u128, part: &[u8], [first_key, last_key]: &[[u64; 2]; SHORT_PAIRS]) -> u128 {
-    let (first, last) = match (part.first_chunk::<PAIR>(), part.last_chunk::<PAIR>()) {
-        (Some(first), Some(last)) => (words(first), words(last)),
-        _ => (short_pair(part), [0; 2]),
-    };
-    sum.wrapping_add(product(first, *first_key)).wrapping_add(product(last, *last_key))
+/// A part has at most 2,048 bytes: three lengths fit beside the mark, and say where one part ends
+/// and which of the last words are filling.
+#[inline]
+const fn with_length(lengths: u64, part: &[u8]) -> u64 {
+    lengths << 16 | part.len() as u64
 }
 
 /// Of any text.
 #[inline(never)]
-fn any_sum(subject: &Subject<'_>, lengths: u64, seed: &Seed) -> u128 {
-    let parts = [subject.workspace, subject.namespace, subject.identifier]
-        .map(|part| part.as_str().as_bytes());
+fn any_sum(subject: &Subject<'_>, seed: &Seed) -> u128 {
+    let parts = subject.parts.map(|part| part.as_str().as_bytes());
+    let lengths = parts.iter().fold(0, |lengths, part| with_length(lengths, part));
     if parts.iter().map(|part| part.len().div_ceil(PAIR)).sum::<usize>() >= PAIRS {
         return long_sum(subject, lengths | LONG, seed);
     }

@@ -23,11 +23,12 @@ use crate::request::{WINDOW_MS_MAX, Window};
 use crate::sync::{AtomicU64, Ordering, replace};
 use crate::time::Now;
 
-pub(crate) use at_once::{Admitted, Undecided};
+pub(crate) use at_once::{Admitted, Undecided, is_near};
 pub(crate) use decide::{Claim, Denied, Look, Refusal, Terms, Verdict};
 pub(crate) use peek::{Held, Peek, would_ask};
+use place::Began;
 pub(crate) use place::Place;
-use place::{Began, Position};
+pub(crate) use place::Position;
 pub(crate) use region::credit_of;
 pub use region::{Freshness, Reason};
 

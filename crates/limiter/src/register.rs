@@ -19,16 +19,21 @@ use crate::sync::{AtomicU64, Ordering, replace};
 const COUNT_BITS: u32 = 51;
 /// The largest count; sums that a store reports are held there.
 pub(crate) const COUNT_MAX: u64 = (1 << COUNT_BITS) - 1;
-/// Turns before a number comes again. Even, so that turns alternate between two cells for ever, and
-/// a multiple of three, so that three consecutive turns never share a [third](Turn::third).
-/// A ledger that goes from subject to subject uses them up in milliseconds, so nobody may rely on
-/// a turn alone across such a change: decisions check the era after their swap, verbs before it.
+/// The first turn, which comes again after the last one. There is a number below it that no turn
+/// has: that less one of a turn is the turn before, or nobody's.
+const FIRST: u64 = 6;
+/// Where turns end. There are an even number of them, so that they alternate between two cells for
+/// ever, and a multiple of three, so that three consecutive ones never share a
+/// [third](Turn::third). A ledger that goes from subject to subject uses them up in milliseconds,
+/// so nobody may rely on a turn alone across such a change: decisions check the era after their
+/// swap, verbs before it.
 const TURNS: u64 = 8_190;
 /// The turn of a word that accepts nothing: its ledger is being retired, or free.
 const RETIRED: u64 = 8_191;
 
 const _: () = assert!(COUNT_MAX >= LIMIT_MAX + COST_MAX);
-const _: () = assert!(TURNS.is_multiple_of(6) && TURNS < RETIRED);
+const _: () = assert!((TURNS - FIRST).is_multiple_of(6) && FIRST.is_multiple_of(6));
+const _: () = assert!(FIRST > 0 && TURNS < RETIRED);
 const _: () = assert!(RETIRED < 1 << (64 - COUNT_BITS));
 
 /// Which use of a subject's two cells: consecutive turns are consecutive cells.
@@ -36,12 +41,12 @@ const _: () = assert!(RETIRED < 1 << (64 - COUNT_BITS));
 pub(crate) struct Turn(u64);
 
 impl Turn {
-    pub(crate) const FIRST: Self = Self(0);
+    pub(crate) const FIRST: Self = Self(FIRST);
     pub(crate) const RETIRED: Self = Self(RETIRED);
 
     /// The turn after this one.
     pub(crate) const fn next(self) -> Self {
-        Self(if self.0 + 1 >= TURNS { 0 } else { self.0 + 1 })
+        Self(if self.0 + 1 >= TURNS { FIRST } else { self.0 + 1 })
     }
 
     /// Two turns on: neither of the two that count from then on is one that counted before, so that
@@ -53,7 +58,7 @@ impl Turn {
     /// The turn before this one.
     #[inline]
     pub(crate) const fn previous(self) -> Self {
-        Self(if self.0 == 0 { TURNS - 1 } else { self.0.wrapping_sub(1) })
+        Self(if self.0 == FIRST { TURNS - 1 } else { self.0.wrapping_sub(1) })
     }
 
     /// Which of the two cells the turn uses: 0 or 1.
@@ -103,14 +108,14 @@ impl Word {
         if count <= COUNT_MAX { Some(count) } else { None }
     }
 
-    /// Whether the words are one of the turn that `other` is of, which is not the first, and one of
-    /// the turn before.
+    /// Whether the words are one of the turn that `other` is of and one of the turn before. Of the
+    /// first turn, it says no.
     #[inline]
     pub(crate) const fn are_of_turn_of([word, before]: [Self; 2], other: Self) -> bool {
         // What differs in no bit above the count is of the same turn.
         let differ = word.0 ^ other.0;
         let differ_before = before.0 ^ other.0.wrapping_sub(1 << COUNT_BITS);
-        (differ | differ_before) >> COUNT_BITS == 0 && other.0 >> COUNT_BITS > 0
+        (differ | differ_before) >> COUNT_BITS == 0
     }
 
     /// The same turn with a larger count, for those who know that it is one.

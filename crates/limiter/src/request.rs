@@ -171,9 +171,8 @@ impl Window {
 /// begins with an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Subject<'a> {
-    pub(crate) workspace: Part<'a>,
-    pub(crate) namespace: Part<'a>,
-    pub(crate) identifier: Part<'a>,
+    /// Workspace, namespace and identifier.
+    pub(crate) parts: [Part<'a>; 3],
     pub(crate) window: Window,
 }
 
@@ -186,7 +185,7 @@ impl<'a> Subject<'a> {
         identifier: Part<'a>,
         window: Window,
     ) -> Self {
-        Self { workspace, namespace, identifier, window }
+        Self { parts: [workspace, namespace, identifier], window }
     }
 
     /// The window. The [crate](crate) begins with an example.

@@ -9,7 +9,7 @@
 
 use crate::cell::Marks;
 use crate::register::{Turn, Word};
-use crate::request::Cost;
+use crate::request::{Cost, Limit};
 use crate::time::Now;
 use crate::window::View;
 
@@ -42,9 +42,7 @@ pub(crate) struct Admitted {
     pub(crate) reset_ms: u64,
     /// What is left of the limit.
     pub(crate) remaining: u64,
-    pub(crate) turn: Turn,
-    /// Whether more than half of the limit is used.
-    pub(crate) near: bool,
+    pub(crate) at: Position,
     /// Whether `mine` has taken it, too.
     pub(crate) committed: bool,
 }
@@ -60,14 +58,13 @@ impl Front {
         terms: Terms,
         now: Now,
     ) -> Result<Admitted, Undecided> {
-        let (claim, look) = self.claim_at_once::<WEIGH>(era, terms, now)?;
+        let (claim, Glance { at, look, .. }) = self.claim_at_once::<WEIGH>(era, terms, now)?;
         let committed = self.commit_at_once(&claim);
-        let Claim { turn, cost, near, .. } = claim;
-        let used = look.used.wrapping_add(cost.get());
+        let used = look.used.wrapping_add(claim.cost.get());
         let remaining = terms.limit.get().wrapping_sub(used);
         // It began at most a window ago, so that there is an end to it.
         let reset_ms = look.place.start_ms.wrapping_add(terms.window.as_millis());
-        Ok(Admitted { reset_ms, remaining, turn, near, committed })
+        Ok(Admitted { reset_ms, remaining, at, committed })
     }
 
     /// Takes the cost if it fits, as [`Ledger::claim`] does.
@@ -77,7 +74,7 @@ impl Front {
         era: u64,
         terms: Terms,
         now: Now,
-    ) -> Result<(Claim, Look), Undecided> {
+    ) -> Result<(Claim, Glance), Undecided> {
         let at = self.position();
         let glance = self.glance::<WEIGH>(at, terms, now)?;
         let Glance { cells: [first, second], look, .. } = glance;
@@ -96,8 +93,8 @@ impl Front {
         // The claim stands if the cell still is the current one of this subject. It then was all
         // the time, because turns and eras only go on: so both words that were seen were its own.
         if (self.position() == at && self.era() == era) || self.stands(era, turn, cost) {
-            // More than half of the limit is used if less is left.
-            return Ok((Claim { era, turn, cost, near: room < with_cost, races: 0 }, look));
+            let near = is_near(terms.limit, room);
+            return Ok((Claim { era, turn, cost, near, races: 0 }, glance));
         }
         Err(Undecided::Other(0))
     }
@@ -179,4 +176,10 @@ impl Ledger<'_> {
         let same = self.position() == at && self.front.cells() == cells;
         settled && same && self.era() == era
     }
+}
+
+/// Whether more than half of a limit is used if so much is left.
+#[inline]
+pub(crate) const fn is_near(limit: Limit, remaining: u64) -> bool {
+    remaining < limit.get().wrapping_sub(remaining)
 }

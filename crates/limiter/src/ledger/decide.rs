@@ -445,13 +445,24 @@ impl Ledger<'_> {
     /// moment, that one reads the region more often than it must, for one window.
     #[inline]
     pub(crate) fn arm_strict(&self, terms: Terms, now: Now) -> bool {
-        let until = now.monotonic_ms().saturating_add(terms.window.as_millis());
+        // Both are far below 2^64.
+        let until = now.monotonic_ms().wrapping_add(terms.window.as_millis());
         #[cfg(feature = "planted")]
         let until = crate::planted::strict_until(until, terms.window.as_millis(), now);
         let known = self.back.strict_until.load(Ordering::Acquire);
+        let limit = self.back.strict_limit.load(Ordering::Acquire);
+        // Many are denied in the same millisecond.
+        if known >= until && limit >= terms.limit.get() {
+            return false;
+        }
+        self.arm_anew(known, until, terms.limit, now)
+    }
+
+    #[inline(never)]
+    fn arm_anew(self, known: u64, until: u64, limit: Limit, now: Now) -> bool {
         let armed = known > now.monotonic_ms();
-        if !armed || self.back.strict_limit.load(Ordering::Acquire) < terms.limit.get() {
-            self.raise_strict_limit(terms.limit, armed);
+        if !armed || self.back.strict_limit.load(Ordering::Acquire) < limit.get() {
+            self.raise_strict_limit(limit, armed);
         }
         if known < until {
             self.back.strict_until.fetch_max(until, Ordering::AcqRel);

@@ -23,7 +23,7 @@ impl Memory {
             claimed = front.claim_at_once::<true>(era, terms, now);
         }
         match claimed {
-            Ok((claim, look)) => Verdict::Held(claim, look),
+            Ok((claim, glance)) => Verdict::Held(claim, glance.look),
             Err(Undecided::Full(glance)) if ledger.confirms(&glance, era) => {
                 let look = glance.look;
                 Verdict::Denied(Refusal { look, settled: look.used, earlier: 0 })

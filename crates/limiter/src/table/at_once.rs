@@ -5,8 +5,9 @@
 
 use crate::answer::{Answer, Denial};
 use crate::key::Key;
-use crate::ledger::{Admitted, Claim, Front, Ledger, Refusal, Terms, Undecided, name_of};
-use crate::register::Turn;
+use crate::ledger::{
+    Admitted, Claim, Front, Position, Refusal, Terms, Undecided, is_near, name_of,
+};
 use crate::request::{Request, Subject};
 use crate::time::Now;
 
@@ -38,7 +39,7 @@ impl Table {
             Undecided::Weighs => return self.decide_weighing((front, era), request, now),
             Undecided::Other(races) => return self.decide_slowly(request, races, now),
         };
-        let ledger = self.rooms.back(name_of(era)).map(|back| Ledger::new(front, back));
+        let ledger = self.rooms.ledger_of(front);
         let Some(ledger) = ledger.filter(|ledger| ledger.confirms(&glance, era)) else {
             return self.decide_slowly(request, 0, now);
         };
@@ -70,11 +71,11 @@ impl Table {
     /// Counts what was admitted, and commits it if that is left to do.
     #[inline(always)]
     fn admit_at_once(&self, admitted: &Admitted, era: u64, request: &Request<'_>) -> Answer {
-        let Admitted { reset_ms, remaining, turn, near, committed } = *admitted;
+        let Admitted { reset_ms, remaining, at, committed } = *admitted;
         if committed {
             self.counters.mine().count(|all| &all.admitted_local);
         } else {
-            self.commit_slowly((turn, near), era, request);
+            self.commit_slowly((at, remaining), era, request);
         }
         Answer::of(request, reset_ms, remaining)
     }
@@ -100,8 +101,9 @@ impl Table {
 
     /// Commits what begins a cell, comes near its limit, or meets another admission.
     #[inline(never)]
-    fn commit_slowly(&self, (turn, near): (Turn, bool), era: u64, request: &Request<'_>) {
-        let claim = Claim { era, turn, cost: request.cost, near, races: 0 };
+    fn commit_slowly(&self, (at, remaining): (Position, u64), era: u64, request: &Request<'_>) {
+        let near = is_near(request.limit, remaining);
+        let claim = Claim { era, turn: at.turn(), cost: request.cost, near, races: 0 };
         // A claim keeps its ledger, unless its cell has passed.
         let ledger = self.rooms.ledger(name_of(era)).filter(|ledger| ledger.era() == era);
         let begins = ledger.is_some_and(|it| it.commit_slowly(claim, Terms::of(request)));

@@ -60,13 +60,15 @@ impl Index {
             // ORDER: acquires the ledger that was founded before it was put here.
             let place = self.places.get(begin_of(newest).wrapping_add(at))?;
             let place = place.load(Ordering::Acquire);
-            if place == 0 {
-                return None;
-            }
+            // First, because it is nearly always the one. What is empty may look like it, and names
+            // a ledger that is not there.
             if place & !LEDGER == tag
                 && let Some(found) = check((place & LEDGER).wrapping_sub(1))
             {
                 return Some(found);
+            }
+            if place == 0 {
+                return None;
             }
             at = at.wrapping_add(1) & newest.wrapping_sub(1);
         }

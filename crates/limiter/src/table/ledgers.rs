@@ -29,18 +29,14 @@ impl Rooms {
 
     /// The ledger of this name.
     pub(crate) fn ledger(&self, name: u32) -> Option<Ledger<'_>> {
-        Some(Ledger::new(self.fronts.get(self.place_of(name))?, self.back(name)?))
+        let place = self.place(name & LEDGER, (name >> LEDGER_BITS) as usize);
+        Some(Ledger::new(self.fronts.get(place)?, self.backs.get(place)?))
     }
 
-    /// The back of the ledger of this name.
+    /// The ledger that this front, one of these, belongs to.
     #[inline(always)]
-    pub(crate) fn back(&self, name: u32) -> Option<&Back> {
-        self.backs.get(self.place_of(name))
-    }
-
-    #[inline(always)]
-    fn place_of(&self, name: u32) -> usize {
-        self.place(name & LEDGER, (name >> LEDGER_BITS) as usize)
+    pub(crate) fn ledger_of<'a>(&'a self, front: &'a Front) -> Option<Ledger<'a>> {
+        Some(Ledger::new(front, self.backs.get(self.fronts.place_of(front))?))
     }
 
     /// Where a ledger of a shard is.

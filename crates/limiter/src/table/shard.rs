@@ -46,7 +46,8 @@ pub(crate) struct Newcomer<'a> {
 impl Newcomer<'_> {
     /// Whose share of the memory it takes. Two workspaces whose hashes collide share a share.
     fn owner(&self) -> u64 {
-        self.seed.hash_workspace(self.subject.workspace)
+        let [workspace, ..] = self.subject.parts;
+        self.seed.hash_workspace(workspace)
     }
 
     fn founding(&self, life: u32) -> Founding {

@@ -90,6 +90,13 @@ mod system {
             Some(unsafe { &*self.words.as_ptr().add(from).cast::<T>() })
         }
 
+        /// The number of one that lies here.
+        #[inline(always)]
+        pub(crate) fn place_of(&self, one: &T) -> usize {
+            let first = self.words.as_ptr().addr().wrapping_add(self.skip * WORD);
+            std::ptr::from_ref(one).addr().wrapping_sub(first) / size_of::<T>()
+        }
+
         /// Gives it a value. Nobody else may know of it yet.
         pub(crate) fn make(&self, at: usize, value: T) -> Option<&T> {
             let made = self.get(at)?;
@@ -145,6 +152,11 @@ mod system {
             self.0.get(at)?.get()
         }
 
+        pub(crate) fn place_of(&self, one: &T) -> usize {
+            let is_it = |it: &OnceLock<T>| it.get().is_some_and(|it| std::ptr::eq(it, one));
+            self.0.iter().position(is_it).unwrap_or(usize::MAX)
+        }
+
         pub(crate) fn make(&self, at: usize, value: T) -> Option<&T> {
             Some(self.0.get(at)?.get_or_init(|| value))
         }
@@ -181,7 +193,8 @@ mod tests {
             assert!(backs.make(at, Back::free()).is_some());
         }
         for at in 0..FEW {
-            assert_eq!(name_of(fronts.get(at).unwrap().era()) as usize, at);
+            let front = fronts.get(at).unwrap();
+            assert_eq!((name_of(front.era()) as usize, fronts.place_of(front)), (at, at));
         }
         assert!(fronts.make(FEW, Front::free(0)).is_none());
     }
