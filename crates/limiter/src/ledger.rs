@@ -37,7 +37,7 @@ pub use region::{Freshness, Reason};
 /// nothing else, which the table relies on.
 #[derive(Debug)]
 pub(crate) struct Front {
-    /// In the high half how often it was taken into use or retired, which is even while it is in
+    /// In the high half how often it was taken into use or retired, which is odd while it is in
     /// use; in the low half its name, which never changes.
     era: AtomicU64,
     /// The current turn and its sequence.
@@ -73,10 +73,10 @@ pub(crate) struct Back {
 /// again after two billion subjects: nobody looks at one ledger for as long.
 const ERA: u64 = 1 << 32;
 
-/// Whether a ledger is in use in this era.
+/// Whether a ledger is in use in this era. One that was never made is not: its era is 0.
 #[inline]
 pub(crate) const fn is_in_use(era: u64) -> bool {
-    era & ERA == 0
+    era & ERA != 0
 }
 
 /// What the ledger of an era is called.
@@ -102,7 +102,7 @@ impl Front {
     pub(crate) fn free(name: u32) -> Self {
         let both = [0, 1];
         Self {
-            era: AtomicU64::new(ERA | u64::from(name)),
+            era: AtomicU64::new(name.into()),
             position: AtomicU64::new(Position::new(Turn::FIRST, 0).into()),
             fingerprint: both.map(AtomicU64::new),
             spent: both.map(|_| Spent::new(Turn::RETIRED)),

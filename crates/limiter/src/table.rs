@@ -417,7 +417,7 @@ impl Table {
     #[must_use]
     pub fn accounted_bytes(&self) -> usize {
         let shards: usize = self.shards.iter().map(Shard::accounted_bytes).sum();
-        size_of::<Self>() + shards
+        size_of::<Self>() + self.rooms.bytes_beside() + shards
     }
 
     pub(crate) fn counters(&self) -> &Counters {
@@ -426,8 +426,8 @@ impl Table {
 
     #[inline]
     fn shard(&self, key: &Key) -> &Shard {
-        // The number of shards is a power of two; the low half of the hash chooses among them,
-        // the high half among the places inside.
+        // The number of shards is a power of two; the lowest bits of the hash choose among them,
+        // those above among the places inside.
         let mask = (self.shards.len() as u64).wrapping_sub(1);
         #[expect(clippy::cast_possible_truncation, reason = "masked to the number of shards")]
         let at = (key.hash & mask) as usize;

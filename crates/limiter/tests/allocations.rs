@@ -26,6 +26,13 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.alloc(layout) }
     }
 
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        let _ = BYTES.try_with(|bytes| bytes.set(bytes.get().wrapping_add(layout.size())));
+        // SAFETY: the caller's promises are the system allocator's requirements.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         let _ = BYTES.try_with(|bytes| bytes.set(bytes.get().wrapping_sub(layout.size())));
         // SAFETY: the caller's promises are the system allocator's requirements.
@@ -80,7 +87,7 @@ fn a_warm_decision_allocates_nothing() {
 
 #[test]
 fn what_is_allocated_is_accounted_for() {
-    for budget in [16 << 10, 64 << 10, 1 << 20] {
+    for budget in [16 << 10, 64 << 10, 1 << 20, 8 << 20, 32 << 20] {
         let options = Options::default().with_budget_bytes(budget);
         let many = 2 * options.subjects_max();
         let before = BYTES.get();

@@ -26,7 +26,8 @@ const BACKLOG_MAX: usize = 20_000;
 const GATHER_MS: u64 = 50;
 /// For each subject that comes, so many of the others are looked at, whether they are still in the
 /// table. All are, by the time a quarter as many have come: so at most a third more are kept than
-/// there are. To look at all of them at once would hold up who waits for the region.
+/// there are, while their number does not fall. To look at all of them at once would hold up who
+/// waits for the region.
 const SERVED_LOOKS: usize = 4;
 /// Posts looked at again in one step.
 const REPOSTS_AT_ONCE: usize = 1_024;

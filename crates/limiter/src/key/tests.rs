@@ -110,25 +110,31 @@ fn seeds_change_the_hash() {
     assert_eq!(hash(1), hash(1));
 }
 
-/// Nobody can flood one place of the index: identifiers in any regular pattern spread over it like
-/// random ones.
+/// Nobody can flood one place of the index, one shard or one tag: identifiers in any regular
+/// pattern spread over them like random ones, by the bits that each is made of.
 #[test]
 fn regular_identifiers_spread_evenly() {
-    let seed = Seed::from_bytes([3; 32]);
-    let patterns: [fn(u32) -> String; 3] = [
+    let patterns: [fn(u32) -> String; 4] = [
         |n| format!("user-{n}"),
         |n| format!("{n:032}"),
+        |n| format!("user_{n:08}00000000000"),
         |n| "a".repeat(n as usize % 500 + 1) + &n.to_string(),
     ];
-    for pattern in patterns {
-        let mut places = vec![0_u32; 1 << 14];
+    for (seed, pattern) in (0..16).flat_map(|seed| patterns.map(|pattern| (seed, pattern))) {
+        let seed = Seed::from_bytes([seed; 32]);
+        let (mut places, mut shards, mut tags) = (vec![0_u32; 1 << 14], [0_u32; 16], [0_u32; 256]);
         for n in 0..1 << 14 {
             let parts = [String::from("ws"), String::from("ns"), pattern(n)];
             let hash = Key::of(&subject(&parts, 60_000), &seed).hash;
-            places[usize::try_from(hash >> 32).unwrap() % (1 << 14)] += 1;
+            places[usize::try_from(hash >> 8).unwrap() % (1 << 14)] += 1;
+            shards[usize::try_from(hash).unwrap() % 16] += 1;
+            tags[usize::try_from(hash >> 56).unwrap()] += 1;
         }
-        // 16,384 balls in as many urns: more than 12 in one happens once in a million tables.
+        // 16,384 balls in as many urns: more than 12 in one happens once in a million tables. In
+        // each of 16 urns lie 1,024 and in each of 256 there are 64, within six deviations.
         assert!(places.iter().max() <= Some(&12));
+        assert!(shards.iter().all(|held| held.abs_diff(1_024) < 192), "{shards:?}");
+        assert!(tags.iter().all(|held| held.abs_diff(64) < 48), "{tags:?}");
     }
 }
 

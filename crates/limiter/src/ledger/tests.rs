@@ -87,7 +87,7 @@ fn a_denial_knows_reservations_from_admissions() {
         panic!("the room is spent");
     };
     let deny = |era| ledger.deny(era, &look, terms(1, 1), NOW);
-    assert_eq!(deny(era - 2 * ERA), Denied::Limit { arms: false }, "another's");
+    assert_eq!(deny(era + 2 * ERA), Denied::Limit { arms: false }, "another's");
     assert_eq!(deny(era), Denied::Limit { arms: true });
     assert_eq!(deny(era), Denied::Limit { arms: false }, "armed");
 }

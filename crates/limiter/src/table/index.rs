@@ -24,13 +24,18 @@ pub(crate) const LEDGER_BITS: u32 = 24;
 /// The most ledgers an index can name.
 pub(crate) const LEDGERS_MAX: usize = (1 << LEDGER_BITS) - 1;
 
-#[derive(Debug)]
 pub(crate) struct Index {
     /// Of all levels.
     places: Box<[AtomicU32]>,
     /// Places of the newest level. It begins where the smaller ones, of which there is one of each
     /// size, end: at as many less those of the first.
     newest: AtomicU64,
+}
+
+impl std::fmt::Debug for Index {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Index").field("newest", &self.newest).finish_non_exhaustive()
+    }
 }
 
 impl Index {

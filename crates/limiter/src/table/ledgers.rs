@@ -16,6 +16,7 @@ use super::zeroed::Room;
 pub(crate) struct Rooms {
     fronts: Room<Front>,
     backs: Room<Back>,
+    ledgers: usize,
     shards: usize,
 }
 
@@ -24,7 +25,19 @@ impl Rooms {
     pub(crate) fn new(shards: u16, subjects_max: usize) -> Self {
         let shards = usize::from(shards);
         let ledgers = shards * subjects_max;
-        Self { fronts: Room::new(ledgers), backs: Room::new(ledgers), shards }
+        Self { fronts: Room::new(ledgers), backs: Room::new(ledgers), ledgers, shards }
+    }
+
+    /// What is allocated beside the ledgers of a table that has so many at most.
+    pub(crate) const fn bytes_beside_many(ledgers: usize) -> usize {
+        // The two counts of an `Arc`.
+        let itself = size_of::<Self>() + 2 * size_of::<usize>();
+        itself + Room::<Front>::spare_bytes(ledgers) + Room::<Back>::spare_bytes(ledgers)
+    }
+
+    /// What is allocated beside the ledgers.
+    pub(crate) const fn bytes_beside(&self) -> usize {
+        Self::bytes_beside_many(self.ledgers)
     }
 
     /// The ledger of this name.

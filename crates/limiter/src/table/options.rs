@@ -9,6 +9,7 @@ use crate::planted::{self, Planted};
 use crate::saved::SavedSubjects;
 
 use super::Table;
+use super::ledgers::{Ledgers, Rooms};
 use super::region::Regional;
 use super::restore::Restored;
 use super::shard::Shard;
@@ -109,6 +110,18 @@ impl Options {
     pub const fn with_budget_bytes(mut self, budget_bytes: usize) -> Self {
         self.budget_bytes = budget_bytes;
         self
+    }
+
+    /// The most bytes the table may take.
+    ///
+    /// ```
+    /// use tidegate_limiter::Options;
+    ///
+    /// assert_eq!(Options::default().budget_bytes(), 256 << 20);
+    /// ```
+    #[must_use]
+    pub const fn budget_bytes(&self) -> usize {
+        self.budget_bytes
     }
 
     /// Says that a regional store records what is admitted: cells that count and that it has not
@@ -235,7 +248,9 @@ impl Options {
 
     /// What is left for the shards.
     fn shards_bytes(&self) -> usize {
-        let bytes = self.budget_bytes.saturating_sub(size_of::<Table>());
+        // At most as many ledgers as if they were all there is.
+        let beside = Rooms::bytes_beside_many(self.budget_bytes / Ledgers::bytes_max(1));
+        let bytes = self.budget_bytes.saturating_sub(size_of::<Table>() + beside);
         if planted::is(Planted::TwiceTheBudget) { 2 * bytes } else { bytes }
     }
 }

@@ -15,6 +15,7 @@ pub(crate) use system::{Room, places};
 mod system {
     #![expect(unsafe_code, reason = "zeroed memory as atomics: see the arguments below")]
 
+    use std::fmt;
     use std::marker::PhantomData;
 
     #[cfg(target_os = "linux")]
@@ -49,7 +50,6 @@ mod system {
     }
 
     /// Room for so many of a kind.
-    #[derive(Debug)]
     pub(crate) struct Room<T> {
         words: Box<[AtomicU64]>,
         len: usize,
@@ -58,14 +58,35 @@ mod system {
         kind: PhantomData<T>,
     }
 
+    impl<T> fmt::Debug for Room<T> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            // What is in it is a quarter of a gigabyte, most of which nobody has touched.
+            f.debug_struct("Room").field("len", &self.len).finish_non_exhaustive()
+        }
+    }
+
+    /// Where the first of so many bytes is to begin.
+    const fn align_of_many(bytes: usize) -> usize {
+        if bytes >= 2 * HUGE_PAGE { HUGE_PAGE } else { 64 }
+    }
+
     impl<T: Words> Room<T> {
+        /// What room for so many is larger than they are: the allocator is not asked to align,
+        /// because for that it would write to all of it.
+        pub(crate) const fn spare_bytes(len: usize) -> usize {
+            align_of_many(len.saturating_mul(size_of::<T>()))
+        }
+
+        /// # Panics
+        /// If that is more than can have addresses. The system may refuse what is less: then the
+        /// process ends.
         pub(crate) fn new(len: usize) -> Self {
-            let bytes = len * size_of::<T>();
-            let huge = bytes >= 2 * HUGE_PAGE;
-            let align = if huge { HUGE_PAGE } else { 64 };
-            // So much more, because the allocator is not asked to align: for that it would write
-            // to all of it.
-            let spare = align / WORD;
+            let bytes = len.checked_mul(size_of::<T>());
+            assert!(bytes.is_some(), "there are no addresses for {len} subjects");
+            let bytes = bytes.unwrap_or(0);
+            let align = align_of_many(bytes);
+            let huge = align == HUGE_PAGE;
+            let spare = Self::spare_bytes(len) / WORD;
             let words = Box::<[AtomicU64]>::new_zeroed_slice(bytes / WORD + spare);
             // SAFETY: an `AtomicU64` whose bits are all zero holds 0.
             let words = unsafe { words.assume_init() };
@@ -144,6 +165,10 @@ mod system {
     pub(crate) struct Room<T>(Box<[OnceLock<T>]>);
 
     impl<T> Room<T> {
+        pub(crate) const fn spare_bytes(_len: usize) -> usize {
+            0
+        }
+
         pub(crate) fn new(len: usize) -> Self {
             Self(std::iter::repeat_with(OnceLock::new).take(len).collect())
         }
@@ -210,6 +235,6 @@ mod tests {
         let rooms: Vec<_> = (0..4).map(|_| Room::<Back>::new(gibibyte)).collect();
         assert!(rooms.iter().all(|room| room.make(gibibyte - 1, Back::free()).is_some()));
         // Other tests take some meanwhile, but no gibibyte of pages of at least 4 KiB.
-        assert!(resident_pages() - before < (1 << 30) / 4_096);
+        assert!(resident_pages().saturating_sub(before) < (1 << 30) / 4_096);
     }
 }

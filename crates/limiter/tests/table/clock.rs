@@ -88,7 +88,7 @@ fn an_idle_subject_starts_from_nothing() {
     }
 }
 
-/// Turn numbers come again after 8,190 turns; nothing old may be met then.
+/// Turn numbers come again after 8,184 turns; nothing old may be met then.
 #[test]
 fn turns_come_round_without_leftovers() {
     let table = table();
