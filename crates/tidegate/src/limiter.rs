@@ -172,9 +172,6 @@ impl fmt::Debug for Limiter {
 /// // There is no tokio runtime here.
 /// let built = Limiter::builder().region(MemoryStore::new(1, || 0)).build();
 /// assert!(matches!(built, Err(BuildError::Runtime)));
-/// // More memory than any machine has.
-/// let built = Limiter::builder().memory_budget_bytes(usize::MAX / 4).build();
-/// assert!(matches!(built, Err(BuildError::Memory { .. })));
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, Error)]
@@ -190,12 +187,6 @@ pub enum BuildError {
     /// The saved counts would be those of nobody.
     #[error("the saved counts were written with another fleet secret")]
     SavedWithOtherSecret,
-    /// The budget is reserved at the start, though taken only as it is used.
-    #[error("the system has no {bytes} bytes of memory for subjects: choose a smaller budget")]
-    Memory {
-        /// The budget.
-        bytes: usize,
-    },
 }
 
 /// Collects what a [`Limiter`] is built from.
@@ -270,15 +261,8 @@ impl Builder {
     /// # Errors
     /// [`BuildError::Seed`] if no seed was given and the operating system has none;
     /// [`BuildError::Runtime`] if a store was given and there is no tokio runtime for it;
-    /// [`BuildError::SavedWithOtherSecret`] if the saved counts are not of this fleet;
-    /// [`BuildError::Memory`] if the system would never give as much as the budget says.
+    /// [`BuildError::SavedWithOtherSecret`] if the saved counts are not of this fleet.
     pub fn build(mut self) -> Result<Limiter, BuildError> {
-        // Here, because a table that finds no memory can only give up.
-        let bytes = self.options.budget_bytes();
-        let mut probe = Vec::<u8>::new();
-        probe.try_reserve_exact(bytes).map_err(|_| BuildError::Memory { bytes })?;
-        // Otherwise the compiler may leave out what nobody uses.
-        drop(std::hint::black_box(probe));
         let seed = match self.seed {
             Some(seed) => seed,
             None => random_seed()?,

@@ -112,18 +112,6 @@ impl Options {
         self
     }
 
-    /// The most bytes the table may take.
-    ///
-    /// ```
-    /// use tidegate_limiter::Options;
-    ///
-    /// assert_eq!(Options::default().budget_bytes(), 256 << 20);
-    /// ```
-    #[must_use]
-    pub const fn budget_bytes(&self) -> usize {
-        self.budget_bytes
-    }
-
     /// Says that a regional store records what is admitted: cells that count and that it has not
     /// recorded yet are then never evicted (those that have expired are dropped all the same), and
     /// [`Table::take_noted`](crate::Table::take_noted) says which they are. The [type](Self) has an

@@ -16,17 +16,18 @@ mod system {
     #![expect(unsafe_code, reason = "zeroed memory as atomics: see the arguments below")]
 
     use std::fmt;
-    use std::marker::PhantomData;
-
-    #[cfg(target_os = "linux")]
-    use rustix::mm::Advice;
+    use std::ptr::NonNull;
 
     use crate::ledger::{Back, Front};
     use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-    /// The size of a page that saves looking for many: that of most machines. Where it is another,
-    /// or there is none, nothing is lost but this much of the addresses.
+    /// From here on memory is asked of the system itself: two pages of the size that saves looking
+    /// for many.
+    const LARGE: usize = 2 * HUGE_PAGE;
+    /// Of most machines. Where it is another, or there is none, nothing is lost but this much of
+    /// the addresses.
     const HUGE_PAGE: usize = 2 << 20;
+    const LINE: usize = 64;
     const WORD: usize = size_of::<AtomicU64>();
 
     /// What is made of words of 64 bits and of nothing else, so that any bits are a value of it.
@@ -51,51 +52,51 @@ mod system {
 
     /// Room for so many of a kind.
     pub(crate) struct Room<T> {
-        words: Box<[AtomicU64]>,
+        /// It begins a cache line, and where there are many, a page.
+        first: NonNull<T>,
         len: usize,
-        /// Words before the first: it begins a cache line, and where there are many, a page.
-        skip: usize,
-        kind: PhantomData<T>,
+        /// Where it lies in.
+        memory: Memory,
     }
+
+    // SAFETY: it is atomics, which any thread may use, in memory of its own.
+    unsafe impl<T: Words> Send for Room<T> {}
+    // SAFETY: as above.
+    unsafe impl<T: Words> Sync for Room<T> {}
 
     impl<T> fmt::Debug for Room<T> {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             // What is in it is a quarter of a gigabyte, most of which nobody has touched.
-            f.debug_struct("Room").field("len", &self.len).finish_non_exhaustive()
+            let Self { len, memory, .. } = self;
+            f.debug_struct("Room").field("len", len).field("memory", memory).finish_non_exhaustive()
         }
-    }
-
-    /// Where the first of so many bytes is to begin.
-    const fn align_of_many(bytes: usize) -> usize {
-        if bytes >= 2 * HUGE_PAGE { HUGE_PAGE } else { 64 }
     }
 
     impl<T: Words> Room<T> {
-        /// What room for so many is larger than they are: the allocator is not asked to align,
-        /// because for that it would write to all of it.
+        /// What room for so many is larger than they are: whom it is asked of is not asked to align
+        /// it.
         pub(crate) const fn spare_bytes(len: usize) -> usize {
-            align_of_many(len.saturating_mul(size_of::<T>()))
+            let is_large = len.saturating_mul(size_of::<T>()) >= LARGE;
+            if is_large { HUGE_PAGE } else { LINE }
         }
 
         /// # Panics
-        /// If that is more than can have addresses. The system may refuse what is less: then the
-        /// process ends.
+        /// If there are no addresses for so many.
         pub(crate) fn new(len: usize) -> Self {
+            let spare = Self::spare_bytes(len);
             let bytes = len.checked_mul(size_of::<T>());
-            assert!(bytes.is_some(), "there are no addresses for {len} subjects");
-            let bytes = bytes.unwrap_or(0);
-            let align = align_of_many(bytes);
-            let huge = align == HUGE_PAGE;
-            let spare = Self::spare_bytes(len) / WORD;
-            let words = Box::<[AtomicU64]>::new_zeroed_slice(bytes / WORD + spare);
-            // SAFETY: an `AtomicU64` whose bits are all zero holds 0.
-            let words = unsafe { words.assume_init() };
-            let skip = words.as_ptr().align_offset(align);
-            let skip = if skip < spare { skip } else { 0 };
-            if huge && let Some(words) = words.get(skip..) {
-                ask_for_huge_pages(words, bytes);
+            let all = bytes.and_then(|bytes| bytes.checked_add(spare));
+            assert!(all.is_some(), "there are no addresses for {len} subjects");
+            let (bytes, all) = (bytes.unwrap_or(0), all.unwrap_or(0));
+            let memory = Memory::new(all);
+            let start = memory.start();
+            let skip = start.addr().get().next_multiple_of(spare) - start.addr().get();
+            // SAFETY: `skip` is less than `spare`, which was asked for besides.
+            let first = unsafe { start.byte_add(skip) };
+            if spare == HUGE_PAGE {
+                ask_for_huge_pages(first, bytes);
             }
-            Self { words, len, skip, kind: PhantomData }
+            Self { first: first.cast(), len, memory }
         }
 
         /// The one with this number, if there is room for it. Before it was made, it says nothing.
@@ -104,18 +105,16 @@ mod system {
             if at >= self.len {
                 return None;
             }
-            let from = at * (size_of::<T>() / WORD) + self.skip;
-            // SAFETY: there are words for `len` of them, and more than `skip` besides: so all that
-            // it takes from here on is within. It is made of such words alone, as it is aligned,
-            // and it is borrowed for as long as they are.
-            Some(unsafe { &*self.words.as_ptr().add(from).cast::<T>() })
+            // SAFETY: there is memory for `len` of them from the first on, for as long as the room
+            // is there. They are made of words alone, as it is aligned, and any bits are a value.
+            Some(unsafe { self.first.add(at).as_ref() })
         }
 
         /// The number of one that lies here.
         #[inline(always)]
         pub(crate) fn place_of(&self, one: &T) -> usize {
-            let first = self.words.as_ptr().addr().wrapping_add(self.skip * WORD);
-            std::ptr::from_ref(one).addr().wrapping_sub(first) / size_of::<T>()
+            let from_first = std::ptr::from_ref(one).addr().wrapping_sub(self.first.addr().get());
+            from_first / size_of::<T>()
         }
 
         /// Gives it a value. Nobody else may know of it yet.
@@ -134,20 +133,73 @@ mod system {
         }
     }
 
+    /// So many bytes, all zero.
+    #[derive(Debug)]
+    enum Memory {
+        /// Few.
+        Allocated(Box<[AtomicU64]>),
+        /// Many. An allocator might write to what it had before; the system never does, and lends
+        /// more than it has to whoever does not use it.
+        #[cfg(target_os = "linux")]
+        Mapped { start: NonNull<AtomicU64>, bytes: usize },
+    }
+
+    impl Memory {
+        fn new(bytes: usize) -> Self {
+            #[cfg(target_os = "linux")]
+            if bytes >= LARGE
+                && let Some(start) = map(bytes)
+            {
+                return Self::Mapped { start, bytes };
+            }
+            let words = Box::<[AtomicU64]>::new_zeroed_slice(bytes.div_ceil(WORD));
+            // SAFETY: an `AtomicU64` whose bits are all zero holds 0.
+            Self::Allocated(unsafe { words.assume_init() })
+        }
+
+        fn start(&self) -> NonNull<AtomicU64> {
+            match self {
+                Self::Allocated(words) => NonNull::from(&**words).cast(),
+                #[cfg(target_os = "linux")]
+                Self::Mapped { start, .. } => *start,
+            }
+        }
+    }
+
+    impl Drop for Memory {
+        fn drop(&mut self) {
+            #[cfg(target_os = "linux")]
+            if let Self::Mapped { start, bytes } = self {
+                // SAFETY: it was mapped with that length, and who borrowed of it is gone.
+                let _ = unsafe { rustix::mm::munmap(start.as_ptr().cast(), *bytes) };
+            }
+        }
+    }
+
+    /// Memory of the system's that nothing else is in. `None` if it has no addresses for it.
+    #[cfg(target_os = "linux")]
+    fn map(bytes: usize) -> Option<NonNull<AtomicU64>> {
+        use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+        let (read_write, own) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        let anywhere = std::ptr::null_mut();
+        // SAFETY: the system chooses where, and takes no address that is in use.
+        let mapped =
+            unsafe { mmap_anonymous(anywhere, bytes, read_write, own | MapFlags::NORESERVE) };
+        NonNull::new(mapped.ok()?.cast())
+    }
+
     /// On a large table each subject is on another page than the last one, and to find out where a
     /// page is takes as long as to fetch what is there. So there are to be few and large ones.
-    fn ask_for_huge_pages(words: &[AtomicU64], bytes: usize) {
+    fn ask_for_huge_pages(first: NonNull<AtomicU64>, bytes: usize) {
         #[cfg(target_os = "linux")]
         {
-            let first = words.as_ptr().cast_mut().cast();
-            // SAFETY: these are words of ours, of which there are as many bytes, and the advice
-            // changes none of them. It may be declined: then the pages are small.
-            let _ = unsafe {
-                rustix::mm::madvise(first, bytes / HUGE_PAGE * HUGE_PAGE, Advice::LinuxHugepage)
-            };
+            let (first, pages) = (first.as_ptr().cast(), bytes / HUGE_PAGE * HUGE_PAGE);
+            // SAFETY: this is memory of ours, and the advice changes none of it. It may be
+            // declined: then the pages are small.
+            let _ = unsafe { rustix::mm::madvise(first, pages, rustix::mm::Advice::LinuxHugepage) };
         }
         #[cfg(not(target_os = "linux"))]
-        let _ = (words, bytes);
+        let _ = (first, bytes);
     }
 }
 
@@ -231,9 +283,10 @@ mod tests {
             let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
             statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap()
         };
-        let (before, gibibyte) = (resident_pages(), (1 << 30) / size_of::<Back>());
-        let rooms: Vec<_> = (0..4).map(|_| Room::<Back>::new(gibibyte)).collect();
-        assert!(rooms.iter().all(|room| room.make(gibibyte - 1, Back::free()).is_some()));
+        // More than most machines have.
+        let (before, many) = (resident_pages(), (1 << 40) / size_of::<Back>());
+        let rooms: Vec<_> = (0..4).map(|_| Room::<Back>::new(many)).collect();
+        assert!(rooms.iter().all(|room| room.make(many - 1, Back::free()).is_some()));
         // Other tests take some meanwhile, but no gibibyte of pages of at least 4 KiB.
         assert!(resident_pages().saturating_sub(before) < (1 << 30) / 4_096);
     }
