@@ -73,17 +73,20 @@ mod system {
     }
 
     impl<T: Words> Room<T> {
-        /// What room for so many is larger than they are: whom it is asked of is not asked to align
-        /// it.
+        /// What room for so many takes beside them: the allocator is not asked to align it, because
+        /// for that it would write to all of it. Of what is mapped, it is addresses alone.
         pub(crate) const fn spare_bytes(len: usize) -> usize {
-            let is_large = len.saturating_mul(size_of::<T>()) >= LARGE;
-            if is_large { HUGE_PAGE } else { LINE }
+            if Self::is_large(len) { 0 } else { LINE }
+        }
+
+        const fn is_large(len: usize) -> bool {
+            cfg!(target_os = "linux") && len.saturating_mul(size_of::<T>()) >= LARGE
         }
 
         /// # Panics
         /// If there are no addresses for so many.
         pub(crate) fn new(len: usize) -> Self {
-            let spare = Self::spare_bytes(len);
+            let spare = if Self::is_large(len) { HUGE_PAGE } else { LINE };
             let bytes = len.checked_mul(size_of::<T>());
             let all = bytes.and_then(|bytes| bytes.checked_add(spare));
             assert!(all.is_some(), "there are no addresses for {len} subjects");
