@@ -55,7 +55,7 @@ impl Globe {
             Call::Publish { counters, bytes, row } => {
                 self.published(at, (row, counters, bytes), answered.as_ref().map(|_| ()));
             }
-            Call::Repeat { counters } => self.repeated(counters, answered.is_ok()),
+            Call::Repeat { counters } => self.repeated(at, counters, answered.is_ok()),
             Call::Trim => self.trimmed(match answered {
                 Ok(GlobalReply::Deleted { rows }) => Some(rows),
                 _ => None,
@@ -135,6 +135,7 @@ impl Globe {
         }
         let was_missing = self.feed.advance(&row, at.ms());
         self.leader.begun.remove(&row.batch.nonce);
+        self.leader.repeats.read(row.batch.nonce);
         self.counts.late_rows += u64::from(was_missing);
         self.counts.imported_rows += 1;
         self.counts.imported_bytes += row.batch.payload.len() as u64;

@@ -81,7 +81,7 @@ impl Leader {
         self.leads_until_ms = until_ms;
     }
 
-    pub(super) const fn resign(&mut self) {
+    pub(super) fn resign(&mut self) {
         self.leads_until_ms = 0;
         self.repeats.stop();
     }

@@ -3,6 +3,11 @@
 //! What is live is published once more now and then, so that the rows that held it can be deleted.
 //! Who has read the feed to its end skips such a row: it knows what is in it. After a loss
 //! everything is published again, and what is repeated next may be news to all.
+//!
+//! Nothing is deleted before its repetition was read: a failover may lose what was acknowledged,
+//! and whoever has read no row of it would not miss it.
+
+use std::collections::BTreeSet;
 
 use crate::board::Post;
 use crate::global::{GlobalCall, RegionNumber};
@@ -49,6 +54,10 @@ struct Repetition {
     calls: bool,
     /// All that the own region wrote up to here is repeated.
     up_to: u64,
+    /// Its rows that no import has shown, by their random numbers.
+    unread: BTreeSet<u64>,
+    /// When the last of them was acknowledged.
+    written_ms: u64,
 }
 
 impl Repeats {
@@ -67,8 +76,15 @@ impl Repeats {
     }
 
     /// Nothing is deleted that was not repeated: what was begun is left.
-    pub(super) const fn stop(&mut self) {
+    pub(super) fn stop(&mut self) {
         self.under_way = None;
+    }
+
+    /// A row was read that was written with this random number.
+    pub(super) fn read(&mut self, nonce: u64) {
+        if let Some(repetition) = &mut self.under_way {
+            repetition.unread.remove(&nonce);
+        }
     }
 
     /// The own region had so many totals in a row.
@@ -151,7 +167,7 @@ impl Globe {
         if repetition.calls {
             return;
         }
-        let (up_to, mut walk) = (repetition.up_to, repetition.walk);
+        let mut walk = repetition.walk;
         let mut counters = Vec::new();
         for _ in 0..WALK_STEPS / COUNTERS_AT_ONCE {
             let Some(mut here) = walk.filter(|_| counters.is_empty()) else { break };
@@ -161,17 +177,36 @@ impl Globe {
         repetition.walk = walk;
         let repeats = !self.leader.repeats.news;
         if let Some(batch) = self.batch(at, region, (&counters, repeats)) {
-            self.calls_repetition();
+            if let Some(repetition) = &mut self.leader.repeats.under_way {
+                repetition.calls = true;
+                repetition.unread.insert(batch.nonce);
+            }
             let counters = counters.len();
             self.send(Call::Repeat { counters }, GlobalCall::Publish(batch));
         } else if walk.is_none() {
-            self.calls_repetition();
             self.leader.repeats.news = false;
-            let written_before_ms = at.now.unix_ms().saturating_sub(self.tuning.grace_ms);
-            let rows_max = TRIMMED_AT_ONCE;
-            let trim = GlobalCall::Trim { region, up_to, written_before_ms, rows_max };
-            self.send(Call::Trim, trim);
+            self.trim(at, region);
         }
+    }
+
+    /// Deletes what is repeated, if all of the repetition was read. If it then is lost, who leads
+    /// misses it.
+    fn trim(&mut self, at: At<'_>, region: RegionNumber) {
+        let Some(repetition) = &mut self.leader.repeats.under_way else { return };
+        if !repetition.unread.is_empty() {
+            // Not among everything that was there long after it was acknowledged: it is lost, and
+            // what it repeats is all there is.
+            let late_ms = repetition.written_ms.saturating_add(self.tuning.repost_ms);
+            if self.feed.heard_ms() >= late_ms {
+                self.leader.repeats.stop();
+            }
+            return;
+        }
+        repetition.calls = true;
+        let (up_to, rows_max) = (repetition.up_to, TRIMMED_AT_ONCE);
+        let written_before_ms = at.now.unix_ms().saturating_sub(self.tuning.grace_ms);
+        let trim = GlobalCall::Trim { region, up_to, written_before_ms, rows_max };
+        self.send(Call::Trim, trim);
     }
 
     fn begin_repetition(&mut self, at: At<'_>) {
@@ -184,20 +219,15 @@ impl Globe {
         if repeats.under_way.is_none() && due {
             (repeats.next_ms, repeats.since) = (at.ms() + self.tuning.repeat_ms, 0);
             let walk = Some(OwnWalk::default());
-            repeats.under_way = Some(Repetition { walk, calls: false, up_to });
-        }
-    }
-
-    const fn calls_repetition(&mut self) {
-        if let Some(repetition) = &mut self.leader.repeats.under_way {
-            repetition.calls = true;
+            let (unread, written_ms) = (BTreeSet::new(), 0);
+            repeats.under_way = Some(Repetition { walk, calls: false, up_to, unread, written_ms });
         }
     }
 
     /// A row of a repetition was written, or was not.
-    pub(super) fn repeated(&mut self, counters: usize, succeeded: bool) {
+    pub(super) fn repeated(&mut self, at: At<'_>, counters: usize, succeeded: bool) {
         let Some(repetition) = &mut self.leader.repeats.under_way else { return };
-        repetition.calls = false;
+        (repetition.calls, repetition.written_ms) = (false, at.ms());
         if succeeded {
             self.counts.repeated += counters as u64;
         } else {

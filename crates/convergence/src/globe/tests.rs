@@ -19,6 +19,7 @@ mod feed;
 mod flow;
 mod hidden;
 mod losses;
+mod repeated;
 mod steps;
 mod watched;
 
