@@ -2,9 +2,9 @@
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// How many sets of counters there are. The first threads of a process have one each, which only
-/// they write to, so that counting a decision costs no locked instruction; the others share the
-/// last one.
+/// How many sets of counters there are. So many threads less one have one each, which only they
+/// write to, so that counting a decision costs no locked instruction; the others share the last
+/// one.
 const STRIPES: usize = 64;
 
 macro_rules! counters {
@@ -143,39 +143,155 @@ impl Tally<'_> {
     }
 }
 
-#[cfg(not(any(loom, shuttle)))]
-thread_local! {
-    /// Of a thread that has none yet, one that nobody has. Nothing has to be made for it when a
-    /// thread begins, nor undone when it ends.
-    static NUMBER: std::cell::Cell<usize> = const { std::cell::Cell::new(NO_NUMBER) };
-}
+use number::{number_of_this_thread, number_this_thread};
 
-const NO_NUMBER: usize = usize::MAX;
-
+/// Which set of counters a thread has for itself.
 #[cfg(not(any(loom, shuttle)))]
-#[inline]
-fn number_of_this_thread() -> usize {
-    NUMBER.get()
-}
+mod number {
+    use std::cell::Cell;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Threads are numbered in the order in which they first count something; no number is given
-/// twice.
-#[cfg(not(any(loom, shuttle)))]
-fn number_this_thread() -> usize {
-    static THREADS: AtomicU64 = AtomicU64::new(0);
-    if NUMBER.get() == NO_NUMBER {
-        let number = THREADS.fetch_add(1, Ordering::Relaxed);
-        NUMBER.set(usize::try_from(number).unwrap_or(NO_NUMBER));
+    use super::STRIPES;
+
+    thread_local! {
+        /// Of a thread that has none yet, one that nobody has. Nothing has to be made for it when a
+        /// thread begins, nor undone when it ends: so it is read without asking whether it is there.
+        static NUMBER: Cell<usize> = const { Cell::new(NONE) };
+        /// What gives the number back.
+        static LEASE: Lease = Lease::take();
     }
-    NUMBER.get()
+
+    const NONE: usize = usize::MAX;
+
+    /// A bit for each number, set while a thread has it.
+    static TAKEN: AtomicU64 = AtomicU64::new(0);
+    const _: () = assert!(STRIPES <= u64::BITS as usize);
+
+    /// A number that is a thread's until it ends: threads come and go in some programs, and whoever
+    /// has none counts with locked instructions on lines that others write to.
+    struct Lease(Option<usize>);
+
+    impl Lease {
+        fn take() -> Self {
+            let mut taken = TAKEN.load(Ordering::Relaxed);
+            loop {
+                let number = taken.trailing_ones() as usize;
+                // The last set of counters is the one that is shared.
+                if number + 1 >= STRIPES {
+                    return Self(None);
+                }
+                let with = taken | 1 << number;
+                // ORDER: acquires what the thread that had it before counted (partner: `drop`).
+                match TAKEN.compare_exchange(taken, with, Ordering::Acquire, Ordering::Relaxed) {
+                    Ok(_) => return Self(Some(number)),
+                    Err(seen) => taken = seen,
+                }
+            }
+        }
+    }
+
+    impl Drop for Lease {
+        fn drop(&mut self) {
+            // What else ends with the thread may still count: with those who share.
+            NUMBER.set(NONE);
+            if let Some(number) = self.0 {
+                // ORDER: releases what this thread counted (partner: `take`).
+                TAKEN.fetch_and(!(1 << number), Ordering::Release);
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn number_of_this_thread() -> usize {
+        NUMBER.get()
+    }
+
+    /// The number of a thread that has none yet, or one that nobody has if all are taken.
+    #[cold]
+    pub(super) fn number_this_thread() -> usize {
+        let number = LEASE.try_with(|lease| lease.0).ok().flatten().unwrap_or(NONE);
+        NUMBER.set(number);
+        number
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use std::sync::{Arc, mpsc};
+        use std::thread;
+
+        use super::super::Counters;
+        use super::*;
+
+        // One test, because all threads of a process share the numbers.
+        #[test]
+        fn numbers_are_of_one_thread_at_a_time_and_come_back() {
+            let (say, hear) = mpsc::channel();
+            let stay: Vec<_> = (0..2 * STRIPES)
+                .map(|_| {
+                    let (say, (go, wait)) = (say.clone(), mpsc::channel::<()>());
+                    let stays = move || {
+                        say.send(number_this_thread()).unwrap();
+                        let _ = wait.recv();
+                    };
+                    (go, thread::spawn(stays))
+                })
+                .collect();
+            let mut numbers: Vec<_> = hear.iter().take(stay.len()).collect();
+            // Those without share the last one.
+            assert!(numbers.contains(&NONE));
+            numbers.retain(|number| *number != NONE);
+            numbers.sort_unstable();
+            let all = numbers.len();
+            numbers.dedup();
+            assert_eq!(numbers.len(), all);
+            assert!(numbers.iter().all(|number| *number < STRIPES - 1));
+            for (go, thread) in stay {
+                drop(go);
+                thread.join().unwrap();
+            }
+            // More than there are numbers, one after the other.
+            for _ in 0..2 * STRIPES {
+                let number = thread::spawn(number_this_thread).join().unwrap();
+                assert!(number < STRIPES - 1, "{number}");
+            }
+        }
+
+        #[test]
+        fn what_a_thread_counts_while_it_ends_is_counted() {
+            struct CountsLast(Arc<Counters>);
+            impl Drop for CountsLast {
+                fn drop(&mut self) {
+                    self.0.mine().count(|all| &all.races_lost);
+                }
+            }
+            thread_local! {
+                static LAST: Cell<Option<CountsLast>> = const { Cell::new(None) };
+            }
+            let counters = Arc::new(Counters::new());
+            for count_first in [true, false] {
+                let counters = Arc::clone(&counters);
+                let ends = move || {
+                    if count_first {
+                        counters.mine().count(|all| &all.races_lost);
+                    }
+                    LAST.set(Some(CountsLast(Arc::clone(&counters))));
+                    counters.mine().count(|all| &all.races_lost);
+                };
+                thread::spawn(ends).join().unwrap();
+            }
+            assert_eq!(counters.counts().races_lost, 5);
+        }
+    }
 }
 
+/// Under the checkers all threads share one.
 #[cfg(any(loom, shuttle))]
-fn number_of_this_thread() -> usize {
-    NO_NUMBER
-}
+mod number {
+    pub(super) fn number_of_this_thread() -> usize {
+        usize::MAX
+    }
 
-#[cfg(any(loom, shuttle))]
-fn number_this_thread() -> usize {
-    NO_NUMBER
+    pub(super) fn number_this_thread() -> usize {
+        usize::MAX
+    }
 }
