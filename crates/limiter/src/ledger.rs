@@ -23,7 +23,7 @@ use crate::request::{WINDOW_MS_MAX, Window};
 use crate::sync::{AtomicU64, Ordering, replace};
 use crate::time::Now;
 
-pub(crate) use at_once::{Admitted, Undecided, is_near};
+pub(crate) use at_once::{Admitted, Glance, Undecided, is_near};
 pub(crate) use decide::{Claim, Denied, Look, Refusal, Terms, Verdict};
 pub(crate) use peek::{Held, Peek, would_ask};
 use place::Began;
@@ -386,12 +386,15 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// One compare-and-swap that changes nothing.
+    /// Counts one with a compare-and-swap, tried until it is counted, and returns how much there is.
     #[cfg(feature = "bench")]
-    pub(crate) fn swap_one_word(&self) -> bool {
+    pub(crate) fn count_one(&self) -> u64 {
         let word = self.cell(Turn::FIRST).claimed;
-        let seen = word.load();
-        word.swap(seen, seen)
+        let mut seen = word.load();
+        while !word.swap(seen, seen.plus(1)) {
+            seen = word.load();
+        }
+        seen.plus(1).count()
     }
 }
 

@@ -389,14 +389,15 @@ impl Table {
         })
     }
 
-    /// Hash, look-up and one compare-and-swap on this map: the floor that benchmarks compare with.
-    /// Callers use [`decide`](Self::decide), of which the [type](Self) has an example.
+    /// Hash, look-up and one count on this map by compare-and-swap: the floor that benchmarks
+    /// compare with. Returns what is counted for the subject. Callers use
+    /// [`decide`](Self::decide), of which the [type](Self) has an example.
     #[cfg(feature = "bench")]
     #[must_use]
-    pub fn bare_loop(&self, request: &Request<'_>) -> bool {
+    pub fn bare_loop(&self, request: &Request<'_>) -> Option<u64> {
         let key = Key::of(&request.subject, &self.seed);
         let spot = self.shard(&key).find(&key);
-        spot.is_some_and(|spot| spot.ledger.swap_one_word())
+        spot.map(|spot| spot.ledger.count_one())
     }
 
     /// What happened so far. The [type](Self) has an example.

@@ -19,8 +19,10 @@ use super::{Front, Ledger, Place, Position};
 /// Nothing was decided and nothing taken.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Undecided {
-    /// Something is out of the ordinary, after so many lost races.
-    Other(u32),
+    /// Something is out of the ordinary.
+    Other,
+    /// Somebody else was first.
+    Raced,
     /// What the previous cell holds has to be weighed.
     Weighs,
     /// It does not fit, by what was seen.
@@ -85,10 +87,10 @@ impl Front {
         let room = terms.limit.get().checked_sub(with_cost).ok_or(Undecided::Full(glance))?;
         // As in `claim_where`: after the word was loaded, so that it was the subject's.
         if self.era() != era {
-            return Err(Undecided::Other(0));
+            return Err(Undecided::Other);
         }
         if !self.spent(turn).claimed.swap(seen, seen.plus(cost.get())) {
-            return Err(Undecided::Other(1));
+            return Err(Undecided::Raced);
         }
         // The claim stands if the cell still is the current one of this subject. It then was all
         // the time, because turns and eras only go on: so both words that were seen were its own.
@@ -96,7 +98,7 @@ impl Front {
             let near = is_near(terms.limit, room);
             return Ok((Claim { era, turn, cost, near, races: 0 }, glance));
         }
-        Err(Undecided::Other(0))
+        Err(Undecided::Other)
     }
 
     /// Looks at both cells, unless anything is out of the ordinary.
@@ -109,21 +111,21 @@ impl Front {
     ) -> Result<Glance, Undecided> {
         let (turn, window_ms) = (at.turn(), terms.window.as_millis());
         // A sequence that is not of this window may wrap around: then the era has changed too.
-        let start_ms = at.plain_sequence().ok_or(Undecided::Other(0))?.wrapping_mul(window_ms);
+        let start_ms = at.plain_sequence().ok_or(Undecided::Other)?.wrapping_mul(window_ms);
         let elapsed_ms = now.unix_ms().wrapping_sub(start_ms);
         if elapsed_ms >= window_ms || terms.cost.get() == 0 {
-            return Err(Undecided::Other(0));
+            return Err(Undecided::Other);
         }
         #[cfg(feature = "planted")]
         if crate::planted::is(crate::planted::Planted::EndedAskIgnored) {
-            return Err(Undecided::Other(0));
+            return Err(Undecided::Other);
         }
         let cells = self.cells();
         let [first, second] = cells;
         let seen = if turn.cell() == 0 { [first, second] } else { [second, first] };
         // A word of another turn is a leftover, a successor, or closed.
         if !Word::are_of_turn_of(seen, at.word()) {
-            return Err(Undecided::Other(0));
+            return Err(Undecided::Other);
         }
         let [current, previous] = seen.map(Word::count);
         let view = View { current, previous };

@@ -117,18 +117,6 @@ impl Ledger<'_> {
         self.claim_where(era, terms, now, (|_| true, |_: &Look, _| true))
     }
 
-    /// [`Ledger::claim`], after it could not be done at once.
-    pub(crate) fn claim_after(&self, races: u32, era: u64, terms: Terms, now: Now) -> Verdict {
-        let verdict = self.claim(era, terms, now);
-        match verdict {
-            Verdict::Held(claim, look) => {
-                let races = claim.races.saturating_add(races);
-                Verdict::Held(Claim { races, ..claim }, look)
-            }
-            Verdict::Denied(_) | Verdict::Moved => verdict,
-        }
-    }
-
     /// [`Ledger::claim`]; with a `part`, only if the cost may be taken on credit: otherwise it
     /// moved.
     #[inline(always)]

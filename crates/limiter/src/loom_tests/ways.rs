@@ -28,7 +28,6 @@ impl Memory {
                 let look = glance.look;
                 Verdict::Denied(Refusal { look, settled: look.used, earlier: 0 })
             }
-            Err(Undecided::Other(races)) => ledger.claim_after(races, era, terms, now),
             Err(_) => ledger.claim(era, terms, now),
         }
     }

@@ -1,12 +1,12 @@
 //! A decision of a process on its own: at once if it is an ordinary one, as nearly all are.
 //!
-//! What they need is inlined into one function, and what is rare finds its own way, so that nothing
-//! has to be kept for it: why that matters, [`crate::ledger`] and ADR 20 say.
+//! What they need is inlined into one function, and what is rare finds its own way and is said to be
+//! cold, so that nothing is kept for it: why that matters, [`crate::ledger`] and ADR 20 say.
 
 use crate::answer::{Answer, Denial};
 use crate::key::Key;
 use crate::ledger::{
-    Admitted, Claim, Front, Position, Refusal, Terms, Undecided, is_near, name_of,
+    Admitted, Claim, Front, Glance, Position, Refusal, Terms, Undecided, is_near, name_of,
 };
 use crate::request::{Request, Subject};
 use crate::time::Now;
@@ -17,31 +17,30 @@ impl Table {
     /// Decides one request. The [type](Self) has an example.
     pub fn decide(&self, request: &Request<'_>, now: Now) -> Answer {
         let Some((front, era)) = self.find_at_once(&request.subject) else {
-            return self.decide_slowly(request, 0, now);
+            return self.decide_slowly(request, now);
         };
+        let found = (front, era);
         match front.admit_at_once::<false>(era, Terms::of(request), now) {
             Ok(admitted) => self.admit_at_once(&admitted, era, request),
-            Err(undecided) => self.deny_at_once(undecided, (front, era), request, now),
+            Err(Undecided::Full(glance)) => self.deny_at_once(glance, found, request, now),
+            Err(Undecided::Weighs) => self.decide_weighing(found, request, now),
+            Err(Undecided::Raced) => self.decide_again(request, now),
+            Err(Undecided::Other) => self.decide_slowly(request, now),
         }
     }
 
-    /// Denies what does not fit, or decides what is not as ordinary as that.
+    /// Denies what does not fit by a glance, if that is as sure as it has to be.
     #[inline(always)]
     fn deny_at_once(
         &self,
-        undecided: Undecided,
+        glance: Glance,
         (front, era): (&Front, u64),
         request: &Request<'_>,
         now: Now,
     ) -> Answer {
-        let glance = match undecided {
-            Undecided::Full(glance) => glance,
-            Undecided::Weighs => return self.decide_weighing((front, era), request, now),
-            Undecided::Other(races) => return self.decide_slowly(request, races, now),
-        };
         let ledger = self.rooms.ledger_of(front);
         let Some(ledger) = ledger.filter(|ledger| ledger.confirms(&glance, era)) else {
-            return self.decide_slowly(request, 0, now);
+            return self.decide_slowly(request, now);
         };
         self.counters.mine().count(|all| &all.denied_local);
         let (look, limit) = (glance.look, request.limit.get());
@@ -55,17 +54,22 @@ impl Table {
 
     /// Decides where the previous cell holds something.
     #[inline(never)]
-    fn decide_weighing(
-        &self,
-        (front, era): (&Front, u64),
-        request: &Request<'_>,
-        now: Now,
-    ) -> Answer {
+    fn decide_weighing(&self, found: (&Front, u64), request: &Request<'_>, now: Now) -> Answer {
+        let (front, era) = found;
         match front.admit_at_once::<true>(era, Terms::of(request), now) {
             Ok(admitted) => self.admit_at_once(&admitted, era, request),
-            Err(Undecided::Weighs) => self.decide_slowly(request, 0, now),
-            Err(undecided) => self.deny_at_once(undecided, (front, era), request, now),
+            Err(Undecided::Full(glance)) => self.deny_at_once(glance, found, request, now),
+            Err(Undecided::Raced) => self.decide_again(request, now),
+            Err(Undecided::Weighs | Undecided::Other) => self.decide_slowly(request, now),
         }
+    }
+
+    /// Decides what somebody else was first at.
+    #[cold]
+    #[inline(never)]
+    fn decide_again(&self, request: &Request<'_>, now: Now) -> Answer {
+        self.counters.mine().count(|all| &all.races_lost);
+        self.decide_slowly(request, now)
     }
 
     /// Counts what was admitted, and commits it if that is left to do.
@@ -87,12 +91,13 @@ impl Table {
         self.shard(&key).find_first(&key).filter(|_| self.regional.is_none())
     }
 
-    /// Decides what could not be decided at once, after so many lost races.
+    /// Decides what could not be decided at once.
+    #[cold]
     #[inline(never)]
-    fn decide_slowly(&self, request: &Request<'_>, races: u32, now: Now) -> Answer {
+    fn decide_slowly(&self, request: &Request<'_>, now: Now) -> Answer {
         let key = &Key::of(&request.subject, &self.seed);
         let conclude = |spot: Spot<'_>| {
-            let verdict = spot.ledger.claim_after(races, spot.era, Terms::of(request), now);
+            let verdict = spot.ledger.claim(spot.era, Terms::of(request), now);
             self.conclude(&spot, request, verdict, now)
         };
         let answer = self.shard(key).find(key).and_then(conclude);
@@ -100,6 +105,7 @@ impl Table {
     }
 
     /// Commits what begins a cell, comes near its limit, or meets another admission.
+    #[cold]
     #[inline(never)]
     fn commit_slowly(&self, (at, remaining): (Position, u64), era: u64, request: &Request<'_>) {
         let near = is_near(request.limit, remaining);
