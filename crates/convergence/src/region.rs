@@ -18,6 +18,7 @@ mod merge;
 mod refresh;
 mod replay;
 mod state;
+mod subjects;
 mod unrecorded;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +34,7 @@ use crate::tuning::Tuning;
 use ask::Asker;
 use loss::Resend;
 use state::{Entry, Flight, Item, Kind, ShardState, Wait};
+use subjects::Subjects;
 use unrecorded::Unrecorded;
 
 /// Names a call until its answer comes. The [crate](crate) begins with an example.
@@ -127,6 +129,8 @@ pub struct Touched {
     pub grown: u64,
     /// ...since it was last heard of, this long ago.
     pub over_ms: u64,
+    /// Nothing was heard of its current cell before.
+    pub is_new: bool,
 }
 
 /// One process's conversation with its region. The [crate](crate) begins with an example.
@@ -135,8 +139,7 @@ pub struct Region {
     tuning: Tuning,
     incarnation: u128,
     shards: Vec<ShardState>,
-    /// In boxes: what comes and goes between others moves them, and an entry is long.
-    subjects: BTreeMap<Ticket, Box<Entry>>,
+    subjects: Subjects,
     unrecorded: Unrecorded,
     /// When subjects are to be replayed.
     due: BTreeSet<(u64, Ticket)>,
@@ -182,7 +185,7 @@ impl Region {
             tuning,
             incarnation,
             shards,
-            subjects: BTreeMap::new(),
+            subjects: Subjects::default(),
             unrecorded: Unrecorded::default(),
             due: BTreeSet::new(),
             calls: BTreeMap::new(),
@@ -261,8 +264,7 @@ impl Region {
             // What was acknowledged may be lost since: the shard is asked once more who it is.
             (state.next_token_ms, state.trusted) = (now.monotonic_ms(), !state.used);
         }
-        let subjects: Vec<Ticket> = self.subjects.keys().copied().collect();
-        for subject in subjects {
+        for subject in self.subjects.tickets() {
             self.due_at(subject, now.monotonic_ms());
         }
     }
@@ -337,9 +339,10 @@ impl Region {
         self.unrecorded.clear();
         self.due.clear();
         self.calls.clear();
-        let subjects = std::mem::take(&mut self.subjects);
-        for (subject, entry) in subjects {
-            let Entry { waiters, later, .. } = *entry;
+        let mut subjects = std::mem::take(&mut self.subjects);
+        for subject in subjects.tickets() {
+            let Some(entry) = subjects.get_mut(&subject) else { continue };
+            let Entry { waiters, later, .. } = std::mem::take(entry);
             for waiter in waiters.into_iter().chain(later) {
                 self.end_wait(waiter, subject, (false, false));
             }
@@ -360,7 +363,7 @@ impl Region {
         let (mut items, mut records, mut sent) = (Vec::new(), Vec::new(), Vec::new());
         for subject in subjects {
             if let Some((mut item, record)) = self.item(at.table, *subject) {
-                let entry = self.subjects.entry(*subject).or_default();
+                let entry = self.subjects.enter(*subject);
                 item.resend = std::mem::take(&mut entry.resend);
                 entry.sent = Some((item.current, record.total));
                 entry.sent_previous = Some((item.previous, record.previous_total));

@@ -124,14 +124,15 @@ impl Globe {
     /// example of the rest.
     pub fn touched(&mut self, table: &Table, touched: &[Touched], now: Now) {
         let at = At { table, now };
-        for Touched { subject, grown, over_ms } in touched.iter().copied() {
+        for Touched { subject, grown, over_ms, is_new } in touched.iter().copied() {
             let Some(cells) = table.cells(subject).filter(|cells| self.concerns(cells, now)) else {
                 continue;
             };
             if over_ms == 0 {
                 self.adopt(at, subject, &cells);
-            } else {
+            } else if is_new {
                 // It was noted, or asked for, before; but its cells may have another name by now.
+                // Once they were heard of, they are told of what is imported when it is.
                 self.tell(&cells);
             }
             self.weigh_up(at, &cells, (grown, over_ms));

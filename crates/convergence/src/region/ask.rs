@@ -157,12 +157,12 @@ impl Region {
         let mut held = each_once(asking.held());
         held.retain(|subject| !subjects.contains(subject));
         for subject in &subjects {
-            let entry = self.subjects.entry(*subject).or_default();
+            let entry = self.subjects.enter(*subject);
             entry.askers += 1;
             entry.line.push_back(waiter);
         }
         for subject in &held {
-            self.subjects.entry(*subject).or_default().holders += 1;
+            self.subjects.enter(*subject).holders += 1;
         }
         self.free_lines(shard, &subjects);
         let (asking, call, attended) = (Some(asking), None, true);
@@ -251,7 +251,7 @@ impl Region {
         let Load { cells, items, units, together, .. } = load;
         if !admitted {
             for item in items {
-                self.subjects.entry(item.subject).or_default().resend |= item.resend;
+                self.subjects.enter(item.subject).resend |= item.resend;
             }
             for waiter in together.into_iter().flat_map(|together| together.waiters) {
                 self.end_ask(at, waiter, Granted::Unheard);
@@ -265,7 +265,7 @@ impl Region {
             }
         }
         for item in &items {
-            let entry = self.subjects.entry(item.subject).or_default();
+            let entry = self.subjects.enter(item.subject);
             entry.sent = Some((item.current, item.total));
             entry.flights += 1;
             entry.ask = Some(id);

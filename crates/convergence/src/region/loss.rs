@@ -111,7 +111,7 @@ impl Region {
         let subjects = at.table.subjects() as u64 / self.shards.len().max(1) as u64;
         let share = subjects.saturating_mul(STEP_MS) / self.tuning.resend_ms.max(1);
         for subject in resend.take(share.max(STEP_SUBJECTS_MIN)) {
-            let entry = self.subjects.entry(subject).or_default();
+            let entry = self.subjects.enter(subject);
             (entry.sent, entry.sent_previous) = (None, None);
             (entry.resend, entry.lost) = (true, true);
             self.counts.resent += 1;

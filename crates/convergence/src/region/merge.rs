@@ -158,13 +158,16 @@ impl Region {
         let Some(touched) = &mut self.touched else { return };
         let Some(cell) = at.table.cell_of(item.current) else { return };
         let grown = reply.current.sum.saturating_sub(cell.confirmed());
-        let heard_ms = match cell.fresh_until_ms() {
-            // Nothing was heard of this cell before: it may have grown since its window began.
-            0 => at.ms().saturating_sub(at.elapsed_ms(item)),
-            until_ms => until_ms.saturating_sub(self.tuning.freshness.fresh_ms),
+        let until_ms = cell.fresh_until_ms();
+        let is_new = until_ms == 0;
+        let heard_ms = if is_new {
+            // It may have grown since its window began.
+            at.ms().saturating_sub(at.elapsed_ms(item))
+        } else {
+            until_ms.saturating_sub(self.tuning.freshness.fresh_ms)
         };
         let over_ms = at.ms().saturating_sub(heard_ms).max(1);
-        touched.push(Touched { subject: item.subject, grown, over_ms });
+        touched.push(Touched { subject: item.subject, grown, over_ms, is_new });
     }
 
     /// A subject of which nothing was heard: what it carried is sent again, and who waited decides

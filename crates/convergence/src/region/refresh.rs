@@ -38,9 +38,8 @@ impl Region {
         for need in needs {
             if need.reason == Reason::Reserved {
                 // It waits for the end of what is asked for, if it has not ended already.
-                let waits = |entry: &&mut Box<Entry>| {
-                    !entry.is_unasked() && !planted::is(Planted::LooksAtOnce)
-                };
+                let waits =
+                    |entry: &&mut Entry| !entry.is_unasked() && !planted::is(Planted::LooksAtOnce);
                 match self.subjects.get_mut(&need.subject).filter(waits) {
                     Some(entry) => {
                         entry.later.push(waiter);
@@ -57,7 +56,7 @@ impl Region {
             };
             let shard = self.shard_of(cells.current.digest());
             let open = self.state(shard).is_some_and(|state| state.refresh.may_admit(at.ms()));
-            let entry = self.subjects.entry(need.subject).or_default();
+            let entry = self.subjects.enter(need.subject);
             let read = entry.refresh.is_some() && !planted::is(Planted::EachReads);
             let under_way = entry.ask.is_some() || read;
             // Callers and calls are numbered in the order in which they come.
@@ -138,7 +137,7 @@ impl Region {
     /// Nobody waits for a subject that is not read: if the breaker opened meanwhile, they decide on
     /// what is known; if it was dropped from the table, they look again.
     fn end_unless_read(&mut self, at: At<'_>, subject: Ticket, admitted: bool) {
-        let read = |entry: &&mut Box<Entry>| entry.refresh.is_none() && entry.ask.is_none();
+        let read = |entry: &&mut Entry| entry.refresh.is_none() && entry.ask.is_none();
         let Some(entry) = self.subjects.get_mut(&subject).filter(read) else {
             return;
         };

@@ -1,6 +1,6 @@
 //! What is told, and when.
 
-use std::collections::{BTreeSet, btree_map};
+use std::collections::BTreeSet;
 
 use tidegate_limiter::planted::{self, Planted};
 use tidegate_limiter::{Cells, Now, Ticket};
@@ -28,11 +28,17 @@ impl Region {
         let most = if self.draining { usize::MAX } else { STEP.max(self.noted.len() / 4) };
         let oldest: Vec<Ticket> = self.noted.drain(..most.min(self.noted.len())).collect();
         for subject in oldest {
-            if let Some(touched) = &mut self.touched {
-                // The cell may be new, and others may have used it already.
-                touched.push(Touched { subject, grown: 0, over_ms: 0 });
-            }
+            self.touch_new(at, subject);
             self.schedule(at, subject);
+        }
+    }
+
+    /// Others may have used a cell already that is new here.
+    fn touch_new(&mut self, at: At<'_>, subject: Ticket) {
+        let Some(touched) = &mut self.touched else { return };
+        let is_new = |cells: Cells<'_>| cells.current.fresh_until_ms() == 0;
+        if at.table.cells(subject).is_some_and(is_new) {
+            touched.push(Touched { subject, grown: 0, over_ms: 0, is_new: true });
         }
     }
 
@@ -46,7 +52,7 @@ impl Region {
         let now_ms = at.ms();
         let shard = self.shard_of(cells.current.digest());
         let usual = self.state(shard).map_or(1, |state| state.components.div_ceil(16));
-        let entry = self.subjects.entry(subject).or_default();
+        let entry = self.subjects.enter(subject);
         let components = usual.max(entry.components.into());
         let significance = significance(&self.tuning, components, &cells, at.now);
         if entry.resend || entry.lost || is_dirty(&cells) {
@@ -207,14 +213,13 @@ impl Region {
 
     /// Sets when a subject is replayed; one that is about to be stays so.
     pub(super) fn due_at(&mut self, subject: Ticket, due_ms: u64) {
-        self.subjects.entry(subject).or_default().set_due(&mut self.due, subject, due_ms);
+        self.subjects.enter(subject).set_due(&mut self.due, subject, due_ms);
     }
 
     /// The subject has nothing to tell.
     pub(super) fn forget(&mut self, subject: Ticket) {
         let kept = planted::is(Planted::ManyKept) && self.subjects.len() > MANY;
-        let btree_map::Entry::Occupied(mut occupied) = self.subjects.entry(subject) else { return };
-        let entry = occupied.get_mut();
+        let Some(entry) = self.subjects.get_mut(&subject) else { return };
         self.unrecorded.end(&mut entry.unrecorded_ms);
         if let Some(due_ms) = entry.due_ms.take() {
             self.due.remove(&(due_ms, subject));
@@ -227,7 +232,7 @@ impl Region {
             && entry.waiters.is_empty()
             && entry.later.is_empty()
         {
-            occupied.remove();
+            self.subjects.remove(&subject);
         }
     }
 
@@ -240,7 +245,7 @@ impl Region {
                 && entry.refresh.is_none()
                 && entry.is_unasked()
         };
-        if self.subjects.get(&subject).is_some_and(|entry| idle(entry)) {
+        if self.subjects.get(&subject).is_some_and(idle) {
             self.forget(subject);
         }
     }
