@@ -226,7 +226,7 @@ fn shape(
 /// In one run of three, queues and calls are so small that what rarely happens happens often.
 fn tuning(chance: &mut Chance, consistency: &mut Chance) -> Tuning {
     let shipped = Tuning::default();
-    let call_records_max = chance.of(&[1, 3, 256]).unwrap_or(256);
+    let records_max = chance.of(&[1, 3, 256]).unwrap_or(256);
     let replays_in_flight_max = chance.of(&[1, 2, 8]).unwrap_or(8);
     if chance.below(3) > 0 {
         return shipped;
@@ -234,7 +234,8 @@ fn tuning(chance: &mut Chance, consistency: &mut Chance) -> Tuning {
     let refreshes_in_flight_max = chance.of(&[1, 4]).unwrap_or(4);
     let asks_in_flight_max = consistency.of(&[1, 4]).unwrap_or(4);
     let ask_wants_max = consistency.of(&[1, 3, 128]).unwrap_or(128);
-    let less = Tuning { call_records_max, replays_in_flight_max, ..shipped };
+    let (call_records_max, replay_records) = (records_max, records_max);
+    let less = Tuning { call_records_max, replay_records, replays_in_flight_max, ..shipped };
     Tuning { refreshes_in_flight_max, asks_in_flight_max, ask_wants_max, ..less }
 }
 

@@ -314,7 +314,7 @@ impl World {
     /// How long what is due may wait for its turn, where calls carry little.
     fn queued_ms(&self, process: &Process) -> u64 {
         let (_, latency_us) = self.options.latency_us;
-        let each = self.tuning.call_records_max * self.tuning.replays_in_flight_max;
+        let each = self.tuning.replay_records * self.tuning.replays_in_flight_max;
         let calls = process.ghosts.len() / each.max(1);
         calls as u64 * 2 * latency_us / 1_000
     }

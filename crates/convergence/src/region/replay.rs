@@ -169,11 +169,11 @@ impl Region {
             let bounded = !planted::is(Planted::UnboundedReplays);
             let waits = state.ready.is_empty()
                 || bounded && state.replays_in_flight >= tuning.replays_in_flight_max
-                || state.after_replay_ms() > now_ms && state.ready.len() < tuning.call_records_max;
+                || state.after_replay_ms() > now_ms && state.ready.len() < tuning.replay_records;
             if waits {
                 return;
             }
-            let most = state.ready.len().min(tuning.call_records_max.max(1));
+            let most = tuning.replay_at_once(state.ready.len());
             let taken: Vec<Ticket> = state.ready.drain(..most).collect();
             // What is asked for at this moment is told when that lands.
             let beside = planted::is(Planted::ReplayBeside);
@@ -286,6 +286,14 @@ impl ShardState {
     }
 }
 
+impl Tuning {
+    /// How many of those that are ready go with one replay. A long line gets shorter by more at a
+    /// time, or a store that is far away would not keep up.
+    fn replay_at_once(&self, ready: usize) -> usize {
+        self.replay_records.max(ready / 4).min(self.call_records_max).max(1).min(ready)
+    }
+}
+
 /// How much a subject may keep to itself whose cells have so many components.
 fn significance(tuning: &Tuning, components: u64, cells: &Cells<'_>, now: Now) -> u64 {
     let (used, limit) = cells.used_of_limit(now);
@@ -316,4 +324,19 @@ fn wait_ms(cost: u64, mine: u64, cells: &Cells<'_>, now: Now) -> u64 {
     let elapsed_ms = now.unix_ms().saturating_sub(start_ms).clamp(1, cells.window_ms);
     let wait = u128::from(cost) * u128::from(elapsed_ms) / u128::from(mine.max(1));
     u64::try_from(wait).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replay_is_small_unless_a_long_line_waits() {
+        let tuning = Tuning::default();
+        let sizes =
+            [0, 1, 31, 32, 100, 200, 512, 100_000].map(|ready| tuning.replay_at_once(ready));
+        assert_eq!(sizes, [0, 1, 31, 32, 32, 50, 128, 128]);
+        let least = Tuning { call_records_max: 0, replay_records: 0, ..tuning };
+        assert_eq!(least.replay_at_once(9), 1, "there is an end to every line");
+    }
 }
