@@ -129,7 +129,7 @@ pub struct Touched {
     pub grown: u64,
     /// ...since it was last heard of, this long ago.
     pub over_ms: u64,
-    /// Nothing was heard of its current cell before.
+    /// Nothing was heard of that cell before: what other regions used of it is to be told.
     pub is_new: bool,
 }
 

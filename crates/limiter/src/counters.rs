@@ -222,7 +222,7 @@ mod number {
         use super::super::Counters;
         use super::*;
 
-        // One test, because all threads of a process share the numbers.
+        // In one test, because this takes all numbers.
         #[test]
         fn numbers_are_of_one_thread_at_a_time_and_come_back() {
             let (say, hear) = mpsc::channel();

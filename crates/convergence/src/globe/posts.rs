@@ -128,12 +128,9 @@ impl Globe {
             let Some(cells) = table.cells(subject).filter(|cells| self.concerns(cells, now)) else {
                 continue;
             };
-            if over_ms == 0 {
+            // Once its cell was heard of, it is told of what is imported when that is.
+            if is_new {
                 self.adopt(at, subject, &cells);
-            } else if is_new {
-                // It was noted, or asked for, before; but its cells may have another name by now.
-                // Once they were heard of, they are told of what is imported when it is.
-                self.tell(&cells);
             }
             self.weigh_up(at, &cells, (grown, over_ms));
         }

@@ -21,6 +21,7 @@ mod hidden;
 mod losses;
 mod repeated;
 mod steps;
+mod touched;
 mod watched;
 
 const START_MS: u64 = 1_700_000_040_000;

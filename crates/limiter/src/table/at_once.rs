@@ -1,7 +1,7 @@
 //! A decision of a process on its own: at once if it is an ordinary one, as nearly all are.
 //!
-//! What they need is inlined into one function, and what is rare finds its own way and is said to be
-//! cold, so that nothing is kept for it: why that matters, [`crate::ledger`] and ADR 20 say.
+//! What they need is inlined into one function. What is not ordinary finds its own way, and is said
+//! to be cold, so that nothing is kept for it: why that matters, [`crate::ledger`] and ADR 20 say.
 
 use crate::answer::{Answer, Denial};
 use crate::key::Key;
