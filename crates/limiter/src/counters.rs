@@ -155,7 +155,7 @@ mod number {
 
     thread_local! {
         /// Of a thread that has none yet, one that nobody has. Nothing has to be made for it when a
-        /// thread begins, nor undone when it ends: so it is read without asking whether it is there.
+        /// thread begins, nor undone when it ends: it is read without asking whether it is there.
         static NUMBER: Cell<usize> = const { Cell::new(NONE) };
         /// What gives the number back.
         static LEASE: Lease = Lease::take();

@@ -386,7 +386,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Counts one with a compare-and-swap, tried until it is counted, and returns how much there is.
+    /// Counts one with a compare-and-swap, tried until it is counted; returns how much there is.
     #[cfg(feature = "bench")]
     pub(crate) fn count_one(&self) -> u64 {
         let word = self.cell(Turn::FIRST).claimed;

@@ -305,10 +305,8 @@ impl fmt::Display for Options {
         let (low, high) = self.latency_us;
         writeln!(f, "latency {low} to {high} us, table {} bytes", self.table_bytes)?;
         let Tuning { call_records_max, replay_records, replays_in_flight_max, .. } = self.tuning;
-        writeln!(
-            f,
-            "{call_records_max} records in a call, {replay_records} in a replay, {replays_in_flight_max} at once"
-        )?;
+        write!(f, "{call_records_max} records in a call, {replay_records} in a replay, ")?;
+        writeln!(f, "{replays_in_flight_max} replays at once")?;
         let Tuning { ask_wants_max, asks_in_flight_max, .. } = self.tuning;
         writeln!(f, "{ask_wants_max} costs in an ask, {asks_in_flight_max} asks at once")?;
         let GlobeTuning { rule, repeat_counters_min, rows_max, .. } = self.globe;
