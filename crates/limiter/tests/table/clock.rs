@@ -132,14 +132,19 @@ fn a_handle_kept_across_reuses_changes_nobody_else() {
     let victim = request("victim", 1_000, WINDOW_MS, 1);
     assert!(table.decide(&victim, clocks(0, 0)).admitted());
     let handle = table.cell(victim.subject(), START_MS / WINDOW_MS).unwrap();
-    let names: Vec<_> = (0..4_095).map(|n| format!("newcomer-{n}")).collect();
-    for name in &names {
+    let names: Vec<_> = (0..4_100).map(|n| format!("newcomer-{n}")).collect();
+    for (number, name) in names.iter().enumerate() {
         assert!(table.decide(&request(name, 1_000, WINDOW_MS, 1), clocks(0, 0)).admitted());
+        // A newcomer is two turns on, and there are somewhat fewer than 8,200: the turn of the
+        // handle comes again here.
+        if number < 4_050 {
+            continue;
+        }
+        assert!(!handle.observe_region(900, 0));
+        assert_eq!(handle.mine(), 0, "what is read of a cell that is gone");
+        let again = request(name, 1_000, WINDOW_MS, 0);
+        assert_eq!(table.decide(&again, clocks(0, 0)).remaining(), 999);
     }
-    assert!(!handle.observe_region(900, 0));
-    assert_eq!(handle.mine(), 0, "what is read of a cell that is gone");
-    let last = request(&names[4_094], 1_000, WINDOW_MS, 0);
-    assert_eq!(table.decide(&last, clocks(0, 0)).remaining(), 999);
 }
 
 /// Jumps of one window each, without any time: the first is believed, the others are not.
