@@ -47,8 +47,8 @@ use posts::Posts;
 use steady::Steady;
 use values::Values;
 
-/// Cells forgotten in one step: a fraction of a millisecond.
-const EXPIRED_AT_ONCE: usize = 4_096;
+/// Cells forgotten in one step: a small fraction of a millisecond.
+const EXPIRED_AT_ONCE: usize = 1_024;
 
 /// Names a call until its answer comes. [`Globe`] has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -12,6 +12,7 @@
 
 mod ask;
 mod counts;
+mod due;
 mod line;
 mod loss;
 mod merge;
@@ -21,7 +22,7 @@ mod state;
 mod subjects;
 mod unrecorded;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use tidegate_limiter::planted::{self, Planted};
 use tidegate_limiter::{Now, Table, Ticket, Walk};
@@ -32,6 +33,7 @@ pub use counts::RegionCounts;
 use crate::store::{Component, Record, Shard, ShardCall, ShardReply, StoreError, Token};
 use crate::tuning::Tuning;
 use ask::Asker;
+use due::Due;
 use loss::Resend;
 use state::{Entry, Flight, Item, Kind, ShardState, Wait};
 use subjects::Subjects;
@@ -142,7 +144,7 @@ pub struct Region {
     subjects: Subjects,
     unrecorded: Unrecorded,
     /// When subjects are to be replayed.
-    due: BTreeSet<(u64, Ticket)>,
+    due: Due,
     calls: BTreeMap<CallId, Flight>,
     waiters: BTreeMap<Waiter, Wait>,
     /// Callers that have claimed something.
@@ -187,7 +189,7 @@ impl Region {
             shards,
             subjects: Subjects::default(),
             unrecorded: Unrecorded::default(),
-            due: BTreeSet::new(),
+            due: Due::default(),
             calls: BTreeMap::new(),
             waiters: BTreeMap::new(),
             askers: BTreeMap::new(),
@@ -247,9 +249,8 @@ impl Region {
     /// [crate](crate) begins with an example.
     #[must_use]
     pub fn next_tick_ms(&self) -> Option<u64> {
-        let due = self.due.first().map(|(due_ms, _)| *due_ms);
-        let most = self.tuning.replays_in_flight_max;
-        let shards = self.shards.iter().filter_map(|state| state.next_ms(most));
+        let due = self.due.first_ms();
+        let shards = self.shards.iter().filter_map(|state| state.next_ms(&self.tuning));
         // What was more than one step could do is to be done at once.
         let noted = (!self.noted.is_empty()).then_some(0);
         due.into_iter().chain(shards).chain(noted).min()
@@ -360,7 +361,9 @@ impl Region {
     /// Sends the totals of these subjects, which all belong to one shard, and says of which.
     fn send(&mut self, at: At<'_>, shard: Shard, kind: Kind, subjects: &[Ticket]) -> Vec<Ticket> {
         let id = CallId(self.next());
-        let (mut items, mut records, mut sent) = (Vec::new(), Vec::new(), Vec::new());
+        let count = subjects.len();
+        let (mut items, mut records) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let mut sent = Vec::with_capacity(count);
         for subject in subjects {
             if let Some((mut item, record)) = self.item(at.table, *subject) {
                 let entry = self.subjects.enter(*subject);

@@ -39,8 +39,11 @@ pub struct Tuning {
     pub replay_records: usize,
     /// Most reads under way to a shard; what is asked beyond them goes together.
     pub refreshes_in_flight_max: usize,
-    /// Most replays under way to a shard; what is due beyond them waits and grows together. Few,
-    /// because reads that callers wait for stand in line behind them.
+    /// Replays under way to a shard; what is due beyond them waits and grows together. Few, because
+    /// reads that callers wait for stand in line behind them...
+    pub replays_in_flight: usize,
+    /// ...and at most so many, while as many full calls wait: a process that is asked all it can
+    /// answer, or whose store is far away, must not fall behind with what it has to tell.
     pub replays_in_flight_max: usize,
     /// How often each shard is asked whether it still is what it was.
     pub token_ms: u64,
@@ -88,7 +91,8 @@ impl Default for Tuning {
             call_records_max: 128,
             replay_records: 32,
             refreshes_in_flight_max: 4,
-            replays_in_flight_max: 2,
+            replays_in_flight: 2,
+            replays_in_flight_max: 4,
             token_ms: 1_000,
             resend_ms: 1_000,
             breaker: BreakerTuning::default(),

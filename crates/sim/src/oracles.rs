@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_convergence::{Record, Shard, ShardReply};
+use tidegate_convergence::{Record, Shard, ShardReply, Tuning};
 
 use crate::doubt::LATE_MS;
 use crate::fault::Fault;
@@ -314,7 +314,9 @@ impl World {
     /// How long what is due may wait for its turn, where calls carry little.
     fn queued_ms(&self, process: &Process) -> u64 {
         let (_, latency_us) = self.options.latency_us;
-        let each = self.tuning.replay_records * self.tuning.replays_in_flight_max;
+        // More at once only where more than this waits.
+        let Tuning { replays_in_flight, replays_in_flight_max, .. } = self.tuning;
+        let each = self.tuning.replay_records * replays_in_flight.min(replays_in_flight_max);
         let calls = process.ghosts.len() / each.max(1);
         calls as u64 * 2 * latency_us / 1_000
     }

@@ -1,10 +1,9 @@
 //! What is told, and when.
 
-use std::collections::BTreeSet;
-
 use tidegate_limiter::planted::{self, Planted};
 use tidegate_limiter::{Cells, Now, Ticket};
 
+use super::due::Due;
 use super::loss::Resend;
 use super::{At, Entry, Kind, Region, ShardState, Touched};
 use crate::store::Shard;
@@ -107,9 +106,7 @@ impl Region {
     /// notes the subject again.
     fn settle(&mut self, at: At<'_>, subject: Ticket) {
         let Some(entry) = self.subjects.get_mut(&subject) else { return };
-        if let Some(due_ms) = entry.due_ms.take() {
-            self.due.remove(&(due_ms, subject));
-        }
+        entry.due_ms = None;
         let waited = !entry.waiters.is_empty() || !entry.later.is_empty() || !entry.is_unasked();
         if entry.flights > 0 || entry.ready || waited {
             return;
@@ -135,11 +132,14 @@ impl Region {
     /// Replays what is due, many subjects in one call.
     pub(super) fn replay_due(&mut self, at: At<'_>) {
         let now_ms = at.ms();
-        for _ in 0..STEP {
-            let first = self.due.first().copied().filter(|(due_ms, _)| *due_ms <= now_ms);
-            let Some(first) = first else { break };
-            self.due.remove(&first);
-            self.make_ready(at, first.1);
+        // A long line gets shorter by more at a time: who is asked all it can answer comes here
+        // seldom, and must not fall behind with what it has to tell.
+        for _ in 0..STEP.max(self.due.overdue(now_ms) / 4) {
+            let Some((due_ms, subject)) = self.due.take(now_ms) else { break };
+            let is_due = |entry: &Entry| entry.due_ms == Some(due_ms);
+            if self.subjects.get(&subject).is_some_and(is_due) {
+                self.make_ready(at, subject);
+            }
         }
         for shard in self.all_shards() {
             self.replay_ready(at, shard);
@@ -168,7 +168,7 @@ impl Region {
             let Some(state) = self.state(shard) else { return };
             let bounded = !planted::is(Planted::UnboundedReplays);
             let waits = state.ready.is_empty()
-                || bounded && state.replays_in_flight >= tuning.replays_in_flight_max
+                || bounded && state.replays_in_flight >= tuning.replays_beside(state.ready.len())
                 || state.after_replay_ms() > now_ms && state.ready.len() < tuning.replay_records;
             if waits {
                 return;
@@ -221,9 +221,7 @@ impl Region {
         let kept = planted::is(Planted::ManyKept) && self.subjects.len() > MANY;
         let Some(entry) = self.subjects.get_mut(&subject) else { return };
         self.unrecorded.end(&mut entry.unrecorded_ms);
-        if let Some(due_ms) = entry.due_ms.take() {
-            self.due.remove(&(due_ms, subject));
-        }
+        entry.due_ms = None;
         if entry.flights == 0
             && !kept
             && !entry.ready
@@ -253,25 +251,19 @@ impl Region {
 
 impl Entry {
     /// Sets when it is replayed; one that is about to be stays so.
-    fn set_due(&mut self, due: &mut BTreeSet<(u64, Ticket)>, subject: Ticket, due_ms: u64) {
-        if self.ready {
-            return;
+    fn set_due(&mut self, due: &mut Due, subject: Ticket, due_ms: u64) {
+        if !self.ready && self.due_ms.replace(due_ms) != Some(due_ms) {
+            due.add(due_ms, subject);
         }
-        if let Some(before) = self.due_ms.replace(due_ms) {
-            if before == due_ms {
-                return;
-            }
-            due.remove(&(before, subject));
-        }
-        due.insert((due_ms, subject));
     }
 }
 
 impl ShardState {
     /// When there is something to do for this shard.
-    pub(super) fn next_ms(&self, replays_in_flight_max: usize) -> Option<u64> {
+    pub(super) fn next_ms(&self, tuning: &Tuning) -> Option<u64> {
         let resend = self.resend.as_ref().map(Resend::next_ms);
-        let waits = !self.ready.is_empty() && self.replays_in_flight < replays_in_flight_max;
+        let most = tuning.replays_beside(self.ready.len());
+        let waits = !self.ready.is_empty() && self.replays_in_flight < most;
         let ready = self.replay.next_ms().filter(|_| waits);
         let ready = ready.map(|ready_ms| ready_ms.max(self.after_replay_ms()));
         let token = self.used.then_some(self.next_token_ms);
@@ -287,6 +279,12 @@ impl ShardState {
 }
 
 impl Tuning {
+    /// How many replays may be under way while so many subjects are ready.
+    fn replays_beside(&self, ready: usize) -> usize {
+        let full = ready / self.call_records_max.max(1);
+        full.max(self.replays_in_flight).min(self.replays_in_flight_max)
+    }
+
     /// How many of those that are ready go with one replay. A long line gets shorter by more at a
     /// time, or a store that is far away would not keep up.
     fn replay_at_once(&self, ready: usize) -> usize {
@@ -329,6 +327,13 @@ fn wait_ms(cost: u64, mine: u64, cells: &Cells<'_>, now: Now) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn more_replays_are_under_way_where_a_long_line_waits() {
+        let tuning = Tuning::default();
+        let beside = [0, 1, 383, 384, 511, 512, 100_000].map(|ready| tuning.replays_beside(ready));
+        assert_eq!(beside, [2, 2, 2, 3, 3, 4, 4]);
+    }
 
     #[test]
     fn a_replay_is_small_unless_a_long_line_waits() {

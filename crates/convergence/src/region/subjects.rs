@@ -16,6 +16,9 @@ const PARTS: u64 = 64;
 /// A part gives memory back that is this much larger than what it holds needs, and not small.
 const SPARE: usize = 8;
 const SMALL: usize = 256;
+/// Entries that are kept for the next: more than come and go between two steps. To ask for memory
+/// and to give it back took as long as a look-up.
+const KEPT: usize = 1_024;
 /// Which bits of a hash choose the part: not the lowest and not the highest, by which a map finds
 /// its places.
 const PART_SHIFT: u32 = 40;
@@ -27,11 +30,14 @@ type Part = HashMap<Ticket, Box<Entry>, BuildHasherDefault<Mix>>;
 #[derive(Debug)]
 pub(super) struct Subjects {
     parts: Vec<Part>,
+    /// As new, and nobody's.
+    #[expect(clippy::vec_box, reason = "the boxes are what is kept: a map takes them as they are")]
+    kept: Vec<Box<Entry>>,
 }
 
 impl Default for Subjects {
     fn default() -> Self {
-        Self { parts: (0..PARTS).map(|_| Part::default()).collect() }
+        Self { parts: (0..PARTS).map(|_| Part::default()).collect(), kept: Vec::new() }
     }
 }
 
@@ -55,12 +61,19 @@ impl Subjects {
     /// The entry of a subject, a new one if there is none.
     #[expect(clippy::indexing_slicing, reason = "there are so many parts")]
     pub(super) fn enter(&mut self, subject: Ticket) -> &mut Entry {
-        self.parts[part_of(&subject)].entry(subject).or_default()
+        let kept = &mut self.kept;
+        let new = || kept.pop().unwrap_or_default();
+        self.parts[part_of(&subject)].entry(subject).or_insert_with(new)
     }
 
     pub(super) fn remove(&mut self, subject: &Ticket) {
         if let Some(part) = self.parts.get_mut(part_of(subject)) {
-            part.remove(subject);
+            if let Some(mut entry) = part.remove(subject)
+                && self.kept.len() < KEPT
+            {
+                *entry = Entry::default();
+                self.kept.push(entry);
+            }
             if part.capacity() > SMALL && part.len() < part.capacity() / SPARE {
                 part.shrink_to(2 * part.len());
             }

@@ -62,7 +62,8 @@ fn cells_of_a_shard_are_read_together() {
     let empty = CellReply::default();
     let reply = Some(Reply { current: empty, previous: empty });
     let (calls, cells) = read(&mut world, posts.collect(), reply);
-    assert!(cells == 512 && calls <= 9, "{calls} calls for {cells} cells");
+    // As many as 512 cells of three shards take at 32 in a call.
+    assert!(cells == 512 && calls <= 18, "{calls} calls for {cells} cells");
 }
 
 /// A store that accepts nothing at all, for want of rights or room, is left alone.

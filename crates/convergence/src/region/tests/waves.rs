@@ -24,3 +24,36 @@ fn what_began_together_is_not_told_together() {
     assert_eq!(first.iter().sum::<u64>(), 0, "nobody has much to tell");
     assert!(second.iter().all(|told| *told <= 110), "80 would be even: {second:?}");
 }
+
+/// A process that is asked all it can answer comes to its region seldom. What it has to tell would
+/// become more and more otherwise, and so what is lost with it.
+#[test]
+fn who_comes_to_it_seldom_does_not_fall_behind() {
+    const SUBJECTS: u64 = 10_000;
+    /// What it takes at four full calls in a round, and half as many again.
+    const ROUNDS: usize = 30;
+    let (mut world, mut process) = (World::new(), Process::new(1));
+    let options = Options::default().with_budget_bytes(32 << 20).with_region();
+    process.table = Table::new(options, Seed::from_bytes([7; 32]));
+    let names: Vec<String> = (0..SUBJECTS).map(|at| format!("i{at}")).collect();
+    for name in &names {
+        assert!(world.check(&mut process, &request(name, 1_000_000, 1)).admitted());
+    }
+    while process.region.next_tick_ms() == Some(0) {
+        process.region.tick(&process.table, world.now);
+    }
+    world.pass_ms(Tuning::default().replay_max_ms);
+    let mut rounds = 0;
+    while process.region.counts(&process.table).dirty > 0 && rounds < 200 {
+        rounds += 1;
+        // One step, and then one round trip for all that is under way.
+        process.region.tick(&process.table, world.now);
+        process.take_effects();
+        world.pass_ms(5);
+        for (id, call) in process.take_calls() {
+            let reply = world.store.call(&call, world.now.monotonic_ms());
+            process.region.replied(&process.table, id, Ok(reply), world.now);
+        }
+    }
+    assert!(rounds <= ROUNDS, "{rounds} rounds");
+}
