@@ -53,8 +53,9 @@ pub(crate) const WINDOW_MS: u64 = 60_000;
 /// Items of a `multiLimit`.
 const BATCH: usize = 5;
 /// How long one contestant is loaded in one round, before anything is measured, and at half of what
-/// it can do.
-const ROUND_S: f64 = 2.0;
+/// it can do. Short rounds, and many: what else the machine does lasts for seconds, and moves what
+/// a request takes by a third.
+const ROUND_S: f64 = 1.0;
 const WARM_S: f64 = 1.0;
 const HALF_S: f64 = 2.0;
 /// How long nobody is loaded, so that servers that share tell their stores what they still have to
@@ -77,7 +78,7 @@ pub(crate) struct Args {
     #[arg(long)]
     peers: Option<PathBuf>,
     /// How many rounds.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 9)]
     rounds: usize,
     /// Count instructions per request with callgrind instead of time.
     #[arg(long)]
@@ -210,13 +211,10 @@ async fn measure(scene: &Scene, cases: &[Case], rounds: usize) -> Result<Vec<Mea
     }
     for round in 0..rounds {
         eprintln!("round {} of {rounds}", round + 1);
-        // Who tells stores goes on with it when it is loaded no more, and then others come.
-        for tells in [false, true] {
-            for contest in measured.iter_mut().filter(|it| it.running.who.tells_stores() == tells) {
-                contest.round(scene, round == 0).await?;
-            }
+        for contest in &mut measured {
+            contest.settle(scene).await;
+            contest.round(scene, round == 0).await?;
         }
-        time::sleep(scene.lasting(SETTLE_S)).await;
     }
     at_half(scene, &mut measured, rounds).await?;
     Ok(measured.into_iter().map(|contest| contest.measured).collect())
@@ -232,9 +230,7 @@ async fn at_half(
     for round in 0..most {
         eprintln!("at half of that, round {} of {most}", round + 1);
         for contest in measured.iter_mut().filter(|it| round < rounds || it.is_felt()) {
-            if contest.running.who == Who::Trivial {
-                time::sleep(scene.lasting(SETTLE_S)).await;
-            }
+            contest.settle(scene).await;
             contest.half(scene).await?;
         }
     }
@@ -261,6 +257,14 @@ impl<'a> Contest<'a> {
         self.case.is_felt() && (who == Who::Trivial || who.is_ours())
     }
 
+    /// The least server is the first of those that are compared. Who told stores before goes on
+    /// with it when it is loaded no more.
+    async fn settle(&self, scene: &Scene) {
+        if self.running.who == Who::Trivial {
+            time::sleep(scene.lasting(SETTLE_S)).await;
+        }
+    }
+
     async fn load(&self, scene: &Scene, how: Loop) -> Result<Taken, Failure> {
         let (kind, protocol) = self.case.parts();
         let offer = self.running.offer(kind, protocol, scene.subjects)?;
@@ -268,6 +272,7 @@ impl<'a> Contest<'a> {
     }
 
     async fn round(&mut self, scene: &Scene, is_first: bool) -> Result<(), Failure> {
+        let _apart = Apart::begin()?;
         // Who tells stores does so a while later: by then that is under way.
         let warm = u8::from(is_first) + u8::from(self.running.who.tells_stores());
         for _ in 0..warm {

@@ -69,22 +69,33 @@ impl Measured {
     /// What one in a hundred exceeds, beside another's of the same round: the median of the rounds.
     /// What else the machine does comes and goes, and hits those of one round alike.
     fn latency_of(&self, other: &Self) -> Option<f64> {
-        let rounds = self.latencies_us.iter().zip(&other.latencies_us);
-        let each: Option<Vec<f64>> =
-            rounds.map(|([_, took, _], [_, least, _])| compared(*took, *least)).collect();
-        each.filter(|each| !each.is_empty()).map(median)
+        let of = |it: &Self| it.latencies_us.iter().map(|[_, p99, _]| *p99).collect();
+        beside(self, other, of)
     }
 
-    /// Processor time of a request in the server alone: of the quietest round.
+    /// Processor time of a request in the server alone, beside another's of the same round: the
+    /// median of the rounds.
+    fn own_of(&self, other: &Self) -> Option<f64> {
+        beside(self, other, |it| it.own_us.clone())
+    }
+
+    /// The same with what they stand on.
+    fn whole_of(&self, other: &Self) -> Option<f64> {
+        beside(self, other, Self::whole_us)
+    }
+
+    /// Processor time of a request in the server alone: the median of the rounds.
     fn own(&self) -> f64 {
-        least(&self.own_us)
+        median(self.own_us.clone())
     }
 
     /// The same with what it stands on.
     fn whole(&self) -> f64 {
-        let both: Vec<f64> =
-            self.own_us.iter().zip(&self.stores_us).map(|(own, stores)| own + stores).collect();
-        least(&both)
+        median(self.whole_us())
+    }
+
+    fn whole_us(&self) -> Vec<f64> {
+        self.own_us.iter().zip(&self.stores_us).map(|(own, stores)| own + stores).collect()
     }
 
     /// Cores that it used with what it stands on, when it was asked as much as the load could ask.
@@ -124,9 +135,13 @@ fn median(mut values: Vec<f64>) -> f64 {
     quantile(&values, 0.5)
 }
 
-fn least(values: &[f64]) -> f64 {
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    if least.is_finite() { least } else { 0.0 }
+/// What was measured of one beside what was measured of another in the same round: the median of
+/// the rounds. What else the machine does comes and goes, for seconds, and those of one round
+/// follow on each other.
+fn beside(one: &Measured, other: &Measured, of: impl Fn(&Measured) -> Vec<f64>) -> Option<f64> {
+    let each: Option<Vec<f64>> =
+        of(one).into_iter().zip(of(other)).map(|(a, b)| compared(a, b)).collect();
+    each.filter(|each| !each.is_empty()).map(median)
 }
 
 /// `a / b`, unless one of them was not measured.
@@ -169,7 +184,7 @@ pub(super) fn add(measured: &[Measured], figures: &mut Figures) {
     for case in [Case::Limit, Case::LimitHttp2, Case::MultiLimit, Case::Denied] {
         let both = (find(measured, case, Who::Ours(Place::Globe)), find(measured, case, memory));
         if let (Some(shared), Some(ours)) = both {
-            let cost = compared(shared.own(), ours.own());
+            let cost = shared.own_of(ours);
             at_most(figures, case, "CPU with Redis and MariaDB, of memory", (cost, ABOVE_MEMORY));
         }
     }
@@ -203,7 +218,7 @@ fn add_trivial(measured: &[Measured], figures: &mut Figures) {
     for case in Case::value_variants().iter().copied().filter(|case| case.is_felt()) {
         let Some(trivial) = find(measured, case, Who::Trivial) else { continue };
         if let Some(ours) = find(measured, case, Who::Ours(Place::Memory)) {
-            let cost = compared(ours.own(), trivial.own());
+            let cost = ours.own_of(trivial);
             at_most(figures, case, "CPU, of trivial", (cost, ABOVE_TRIVIAL));
         }
         for ours in measured.iter().filter(|it| it.case == case && it.who.is_ours()) {
@@ -222,7 +237,8 @@ fn add_batch(measured: &[Measured], figures: &mut Figures) {
     let is_enough = |gain: f64| gain >= BATCH_GAIN;
     let (said, met) = rates((many, one), checks, is_enough);
     figures.target(&case, format!("checks/s, of limit >= {BATCH_GAIN}x"), said, met);
-    let (said, met) = told(compared(one.own() * checks, many.own()), is_enough, &[]);
+    let gain = one.own_of(many).map(|gain| gain * checks);
+    let (said, met) = told(gain, is_enough, &[]);
     figures.target(&case, format!("checks/CPU, of limit >= {BATCH_GAIN}x"), said, met);
 }
 
@@ -238,7 +254,7 @@ fn add_field(measured: &[Measured], figures: &mut Figures) {
             let rival = &rival.unwrap_or_else(|| Measured::new(who));
             let (said, met) = rates((ours, rival), 1.0, |gain| gain > 1.0);
             figures.target(&case, format!("requests/s, of {name} > 1x"), said, met);
-            let (said, met) = told(compared(ours.whole(), rival.whole()), |cost| cost < 1.0, &[]);
+            let (said, met) = told(ours.whole_of(rival), |cost| cost < 1.0, &[]);
             figures.target(&case, format!("CPU with stores, of {name} < 1x"), said, met);
         }
     }
