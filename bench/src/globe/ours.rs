@@ -179,10 +179,10 @@ impl<'a> Ours<'a> {
         let place = world.fleet.places.at(number);
         let seat = self.seats.at_mut(seat);
         let Some(ticket) = seat.ticket.filter(|_| seat.sequence == place.sequence) else { return };
-        let (grown, is_new) = (place.used[0].saturating_sub(seat.heard), seat.heard == 0);
+        let (grown, is_untold) = (place.used[0].saturating_sub(seat.heard), seat.heard == 0);
         let over_ms = world.ms.saturating_sub(seat.heard_ms).max(1);
         (seat.heard, seat.heard_ms, seat.unsent) = (place.used[0], world.ms, 0);
-        let touched = Touched { subject: ticket, grown, over_ms, is_new };
+        let touched = Touched { subject: ticket, grown, over_ms, is_untold };
         if self.globes.touched(process, touched, world.now()) {
             self.latency.found(number, world.ms);
         }

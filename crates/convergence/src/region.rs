@@ -131,8 +131,9 @@ pub struct Touched {
     pub grown: u64,
     /// ...since it was last heard of, this long ago.
     pub over_ms: u64,
-    /// Nothing was heard of that cell before: what other regions used of it is to be told.
-    pub is_new: bool,
+    /// What regions have published of it is to be told: nothing was heard of that cell before, or
+    /// an ask has ended.
+    pub is_untold: bool,
 }
 
 /// One process's conversation with its region. The [crate](crate) begins with an example.

@@ -162,7 +162,7 @@ impl World {
             return;
         }
         abroad.globe.touched(&process.table, &touched, now);
-        for Touched { subject, .. } in touched {
+        for Touched { subject, .. } in touched.into_iter().filter(|touched| touched.is_untold) {
             self.adopt(process, subject);
         }
     }

@@ -168,7 +168,7 @@ impl Ghost {
     pub(crate) fn lends(&self, (cost, limit): (u64, u64), earlier: u64, elapsed_ms: u64) -> bool {
         let Side { mine, pending, acked, .. } = self.current;
         let unrecorded = (mine + pending + earlier).saturating_sub(acked) + cost;
-        let room = limit.saturating_sub(self.held(elapsed_ms));
+        let room = limit.saturating_sub(self.held(elapsed_ms) + earlier);
         let share = room.checked_div(8 * u64::from(self.company)).unwrap_or(0);
         unrecorded <= share
     }

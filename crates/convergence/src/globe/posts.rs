@@ -125,12 +125,12 @@ impl Globe {
     /// example of the rest.
     pub fn touched(&mut self, table: &Table, touched: &[Touched], now: Now) {
         let at = At { table, now };
-        for Touched { subject, grown, over_ms, is_new } in touched.iter().copied() {
+        for Touched { subject, grown, over_ms, is_untold } in touched.iter().copied() {
             let Some(cells) = table.cells(subject).filter(|cells| self.concerns(cells, now)) else {
                 continue;
             };
-            // Once its cell was heard of, it is told of what is imported when that is.
-            if is_new {
+            // Otherwise it is told of what is imported when that is.
+            if is_untold {
                 self.adopt(at, subject, &cells);
             }
             self.weigh_up(at, &cells, (grown, over_ms));

@@ -97,7 +97,7 @@ impl Region {
         // Under way there may be an ask, and the store may have granted it already.
         let asks = self.subjects.get(&item.subject).and_then(|entry| entry.ask);
         let asks = asks.is_some_and(|ask| ask != id) && !planted::is(Planted::GrantIsClash);
-        self.touch(at, item, reply);
+        self.touch(at, (item, flight.kind), reply);
         let both = [(item.current, reply.current), (item.previous, reply.previous)];
         for (cell, reply) in both {
             let Some(cell) = at.table.cell_of(cell) else { continue };
@@ -154,7 +154,7 @@ impl Region {
     }
 
     /// Notes how much a subject grew, before it is merged.
-    fn touch(&mut self, at: At<'_>, item: &Item, reply: &Reply) {
+    fn touch(&mut self, at: At<'_>, (item, kind): (&Item, Kind), reply: &Reply) {
         let Some(touched) = &mut self.touched else { return };
         let Some(cell) = at.table.cell_of(item.current) else { return };
         let grown = reply.current.sum.saturating_sub(cell.confirmed());
@@ -167,7 +167,10 @@ impl Region {
             until_ms.saturating_sub(self.tuning.freshness.fresh_ms)
         };
         let over_ms = at.ms().saturating_sub(heard_ms).max(1);
-        touched.push(Touched { subject: item.subject, grown, over_ms, is_new });
+        // What this region has published proves less while more is claimed, so that after an ask it
+        // may prove more than when it was told.
+        let is_untold = is_new || kind == Kind::Ask;
+        touched.push(Touched { subject: item.subject, grown, over_ms, is_untold });
     }
 
     /// A subject of which nothing was heard: what it carried is sent again, and who waited decides

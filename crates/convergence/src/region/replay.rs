@@ -37,7 +37,7 @@ impl Region {
         let Some(touched) = &mut self.touched else { return };
         let is_new = |cells: Cells<'_>| cells.current.fresh_until_ms() == 0;
         if at.table.cells(subject).is_some_and(is_new) {
-            touched.push(Touched { subject, grown: 0, over_ms: 0, is_new: true });
+            touched.push(Touched { subject, grown: 0, over_ms: 0, is_untold: true });
         }
     }
 

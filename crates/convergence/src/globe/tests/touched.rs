@@ -29,7 +29,7 @@ fn a_note_touches_a_subject_only_until_its_cell_was_heard_of() {
     // Admitted without a look at the region.
     assert!(process.table.decide(&long(1), now).admitted());
     let first = touched(process, now);
-    let new = Touched { subject: subject(process), grown: 0, over_ms: 0, is_new: true };
+    let new = Touched { subject: subject(process), grown: 0, over_ms: 0, is_untold: true };
     assert_eq!(first, [new]);
     world.settle();
     world.run_ms(3_000);
@@ -49,7 +49,7 @@ fn a_note_touches_a_subject_only_until_its_cell_was_heard_of() {
     }
     let (subject, told) = (subject(process), touched(process, now));
     assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!((told[0].subject, told[0].grown, told[0].is_new), (subject, 100, false));
+    assert_eq!((told[0].subject, told[0].grown, told[0].is_untold), (subject, 100, false));
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_reply_that_overtakes_the_note_is_enough_to_hear_of_others() {
     // The note stands in a long line; meanwhile the subject is sent again, for a loss.
     process.table.take_noted(&mut Vec::new());
     let subject = subject(process);
-    let touched = Touched { subject, grown: 1, over_ms: 9, is_new: true };
+    let touched = Touched { subject, grown: 1, over_ms: 9, is_untold: true };
     process.globe.touched(&process.table, &[touched], now);
     let cells = process.table.cells(subject).unwrap();
     cells.current.mark_fresh_until_ms(u64::MAX >> 16);

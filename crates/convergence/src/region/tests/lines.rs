@@ -139,3 +139,26 @@ fn a_read_joins_an_ask() {
     assert!(woken.is_some_and(|(_, heard)| !heard.look_again && heard.unheard.is_empty()));
     assert_eq!(a.reads(), 0);
 }
+
+/// While something is claimed, what the own region has published proves less.
+#[test]
+fn what_is_published_is_told_again_when_an_ask_has_ended() {
+    let mut world = World::new();
+    let mut a = super::ask::acquainted(&mut world, 1);
+    let one = super::ask::bounded("i", 7, 1);
+    a.region.watch_growth();
+    let untold = |process: &mut Process| {
+        let mut touched = Vec::new();
+        process.region.take_touched(&mut touched);
+        touched.iter().filter(|touched| touched.is_untold).count()
+    };
+    for asked in 1..=2 {
+        a.ask(&one, world.now);
+        world.answer_all(&mut a);
+        assert_eq!((untold(&mut a), untold(&mut a)), (1, 0), "after ask {asked}");
+    }
+    // What is only recorded changes nothing of it.
+    assert!(world.check(&mut a, &request("i", 1_000, 1)).admitted());
+    world.run_ms(&mut a, 3_000);
+    assert_eq!(untold(&mut a), 0);
+}
