@@ -57,6 +57,9 @@ const BATCH: usize = 5;
 /// a request takes by a third.
 const ROUND_S: f64 = 1.0;
 const WARM_S: f64 = 1.0;
+/// The same of who tells stores what it admitted: the first of that is told after two seconds and
+/// published a second later, so that by then all of it is under way.
+const TELLING_S: f64 = 4.0;
 const HALF_S: f64 = 2.0;
 /// How long nobody is loaded, so that servers that share tell their stores what they still have to
 /// tell: twice as long as that takes, and the cores are free for whoever is next.
@@ -78,7 +81,7 @@ pub(crate) struct Args {
     #[arg(long)]
     peers: Option<PathBuf>,
     /// How many rounds.
-    #[arg(long, default_value_t = 9)]
+    #[arg(long, default_value_t = 7)]
     rounds: usize,
     /// Count instructions per request with callgrind instead of time.
     #[arg(long)]
@@ -167,7 +170,7 @@ impl Scene {
     }
 }
 
-/// The load comes from one thread: a server has the other cores, and what this one leaves.
+/// The load comes from one thread, and while something is measured it has a core of its own.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
 }
@@ -211,8 +214,9 @@ async fn measure(scene: &Scene, cases: &[Case], rounds: usize) -> Result<Vec<Mea
     }
     for round in 0..rounds {
         eprintln!("round {} of {rounds}", round + 1);
+        let mut told = true;
         for contest in &mut measured {
-            contest.settle(scene).await;
+            told = contest.settle(scene, told).await;
             contest.round(scene, round == 0).await?;
         }
     }
@@ -229,8 +233,9 @@ async fn at_half(
     let most = if scene.smoke { rounds } else { HALF_ROUNDS.max(rounds) };
     for round in 0..most {
         eprintln!("at half of that, round {} of {most}", round + 1);
+        let mut told = true;
         for contest in measured.iter_mut().filter(|it| round < rounds || it.is_felt()) {
-            contest.settle(scene).await;
+            told = contest.settle(scene, told).await;
             contest.half(scene).await?;
         }
     }
@@ -257,12 +262,14 @@ impl<'a> Contest<'a> {
         self.case.is_felt() && (who == Who::Trivial || who.is_ours())
     }
 
-    /// The least server is the first of those that are compared. Who told stores before goes on
-    /// with it when it is loaded no more.
-    async fn settle(&self, scene: &Scene) {
-        if self.running.who == Who::Trivial {
+    /// Whoever `told` stores before goes on with it when it is loaded no more: the next one that
+    /// does not do so itself waits for the end of that. Says whether this one tells them.
+    async fn settle(&self, scene: &Scene, told: bool) -> bool {
+        let tells = self.running.who.tells_stores();
+        if told && !tells {
             time::sleep(scene.lasting(SETTLE_S)).await;
         }
+        tells
     }
 
     async fn load(&self, scene: &Scene, how: Loop) -> Result<Taken, Failure> {
@@ -273,10 +280,10 @@ impl<'a> Contest<'a> {
 
     async fn round(&mut self, scene: &Scene, is_first: bool) -> Result<(), Failure> {
         let _apart = Apart::begin()?;
-        // Who tells stores does so a while later: by then that is under way.
-        let warm = u8::from(is_first) + u8::from(self.running.who.tells_stores());
-        for _ in 0..warm {
-            self.load(scene, Loop::Closed(scene.lasting(WARM_S))).await?;
+        let tells = self.running.who.tells_stores();
+        if is_first || tells {
+            let warm_s = if tells { TELLING_S } else { WARM_S };
+            self.load(scene, Loop::Closed(scene.lasting(warm_s))).await?;
         }
         let (own, stores) = self.running.cpu_us();
         let taken = self.load(scene, Loop::Closed(scene.lasting(ROUND_S))).await?;

@@ -136,8 +136,8 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// What was measured of one beside what was measured of another in the same round: the median of
-/// the rounds. What else the machine does comes and goes, for seconds, and those of one round
-/// follow on each other.
+/// the rounds. What else the machine does comes and goes, for seconds, and those of one case follow
+/// on each other in a round.
 fn beside(one: &Measured, other: &Measured, of: impl Fn(&Measured) -> Vec<f64>) -> Option<f64> {
     let each: Option<Vec<f64>> =
         of(one).into_iter().zip(of(other)).map(|(a, b)| compared(a, b)).collect();

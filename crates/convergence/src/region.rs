@@ -132,7 +132,7 @@ pub struct Touched {
     /// ...since it was last heard of, this long ago.
     pub over_ms: u64,
     /// What regions have published of it is to be told: nothing was heard of that cell before, or
-    /// an ask has ended.
+    /// an ask of it was answered.
     pub is_untold: bool,
 }
 

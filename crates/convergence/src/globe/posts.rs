@@ -432,7 +432,7 @@ impl Globe {
         };
         self.posts.next_board_ms = at.ms().saturating_add(rest_ms);
         if !self.posts.outgoing.is_empty() || self.draining {
-            // What was more than one call takes goes on at once.
+            // What was more than one call takes goes on soon.
             let rest_ms = rest_ms.min(if is_full { LOOK_MS } else { GATHER_MS });
             self.posts.next_board_ms = at.ms().saturating_add(rest_ms);
         }

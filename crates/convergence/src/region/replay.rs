@@ -9,9 +9,11 @@ use super::{At, Entry, Kind, Region, ShardState, Touched};
 use crate::store::Shard;
 use crate::tuning::Tuning;
 
-/// Subjects looked at in one step: a tenth of a millisecond or two, for which callers have to wait
-/// that need the region, or the thread. What is left is done in the next step.
+/// Subjects looked at in one step, unless a long line waits: a tenth of a millisecond or two, for
+/// which callers have to wait that need the region, or the thread. What is left is done in the next.
 const STEP: usize = 128;
+/// Most of them, however many are due: no more could be sent for a while.
+const STEP_MAX: usize = 4_096;
 /// Subjects that are in no hurry go with those whose time comes in the same few milliseconds: a
 /// call costs as much as several records.
 const TOGETHER_MS: u64 = 5;
@@ -134,7 +136,8 @@ impl Region {
         let now_ms = at.ms();
         // A long line gets shorter by more at a time: who is asked all it can answer comes here
         // seldom, and must not fall behind with what it has to tell.
-        for _ in 0..STEP.max(self.due.overdue(now_ms) / 4) {
+        let most = if self.draining { usize::MAX } else { STEP_MAX };
+        for _ in 0..(self.due.overdue(now_ms) / 4).clamp(STEP, most) {
             let Some((due_ms, subject)) = self.due.take(now_ms) else { break };
             let is_due = |entry: &Entry| entry.due_ms == Some(due_ms);
             if self.subjects.get(&subject).is_some_and(is_due) {
