@@ -10,7 +10,7 @@ use crate::store::Shard;
 use crate::tuning::Tuning;
 
 /// Subjects looked at in one step, unless a long line waits: a tenth of a millisecond or two, for
-/// which callers have to wait that need the region, or the thread. What is left is done in the next.
+/// which callers have to wait that need the region, or the thread. What is left is done next.
 const STEP: usize = 128;
 /// Most of them, however many are due: no more could be sent for a while.
 const STEP_MAX: usize = 4_096;

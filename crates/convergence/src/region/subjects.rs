@@ -16,8 +16,8 @@ const PARTS: u64 = 64;
 /// A part gives memory back that is this much larger than what it holds needs, and not small.
 const SPARE: usize = 8;
 const SMALL: usize = 256;
-/// Entries that are kept for the next: as many as come and go in some usual steps. To ask for memory
-/// and to give it back took as long as a look-up.
+/// Entries that are kept for the next: as many as come and go in some usual steps. To ask for
+/// memory and to give it back took as long as a look-up.
 const KEPT: usize = 1_024;
 /// Which bits of a hash choose the part: not the lowest and not the highest, by which a map finds
 /// its places.
