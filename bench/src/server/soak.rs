@@ -61,7 +61,7 @@ const P99_US: f64 = 20_000.0;
 
 /// Arguments of `soak`.
 #[derive(clap::Args)]
-#[command(after_help = "Takes 10 minutes, or as many as are said, and 5 to 12 to begin.")]
+#[command(after_help = "Takes 10 minutes, or as many as are said, and 5 to 12 more to begin.")]
 pub(crate) struct SoakArgs {
     /// One JSON object per line instead of tables.
     #[arg(long)]
