@@ -47,8 +47,8 @@ const ANSWERED: f64 = 0.99;
 /// How long it is asked for all it can do before that is measured: until as many subjects go as
 /// come, here and in its stores.
 const FILL_S: f64 = 60.0 * FILLS_MINUTES;
-/// How long it is measured what it can do, and each rate that is tried: a whole window, because a
-/// new one is what costs most.
+/// How long it is measured what it can do, and each rate that is tried: a whole window, so that the
+/// beginning of one is in it.
 const MEASURED_S: f64 = 60.0;
 /// How much longer answers may take in the last half than in the first, at the median. Other work
 /// of the machine comes and goes by as much.

@@ -57,3 +57,29 @@ fn who_comes_to_it_seldom_does_not_fall_behind() {
     }
     assert!(rounds <= ROUNDS, "{rounds} rounds");
 }
+
+/// When a subject is due is kept with it: where it stood before, it is passed over.
+#[test]
+fn who_is_due_earlier_is_told_once() {
+    let (mut world, mut process) = (World::new(), Process::new(1));
+    // By its rate in this window so far, it may wait for as long as anybody.
+    world.pass_ms(WINDOW_MS / 2);
+    let replayed = |process: &Process| process.region.counts(&process.table).replayed;
+    assert!(world.check(&mut process, &request("i", 1_000, 1)).admitted());
+    world.run_ms(&mut process, 100);
+    assert_eq!(replayed(&process), 0, "it is in no hurry");
+    // So much that the others have to know at once.
+    assert!(world.check(&mut process, &request("i", 1_000, 15)).admitted());
+    world.run_ms(&mut process, 10);
+    assert_eq!(replayed(&process), 1);
+    // It is noted anew before the time at which it was due first, 1.5 to 2 s from its beginning,
+    // and waits as long from now on.
+    world.run_ms(&mut process, 600);
+    assert!(world.check(&mut process, &request("i", 1_000, 1)).admitted());
+    world.run_ms(&mut process, 1_340);
+    assert_eq!(replayed(&process), 1, "not when it was due first");
+    world.run_ms(&mut process, 900);
+    assert_eq!(replayed(&process), 2);
+    assert!(process.region.is_clean());
+    assert_eq!(process.region.due.first_ms(), None, "nothing is left of it");
+}
