@@ -1,11 +1,13 @@
 //! Several requests decided as one: all are admitted, or none is.
 //!
-//! First every subject is found; those that are not there are then taken in, at the cost of nobody
+//! An ordinary one is admitted [at once](at_once). Otherwise first every subject is found; those that are not there are then taken in, at the cost of nobody
 //! in the batch. Then look: if an item would be denied, nothing is touched. Then each item reserves
 //! its cost by a compare-and-swap that checks its own limit, in the order of the ledgers, so that
 //! two batches over the same subjects do not each take what the other needs. If one fails, what was
 //! taken is released; if all hold, they are committed; or, if the region has to grant some of them,
 //! handed to the caller to ask for.
+
+mod at_once;
 
 use arrayvec::ArrayVec;
 
@@ -83,6 +85,9 @@ pub(crate) fn decide(
     mut needs: Option<&mut Needs>,
     answer: &mut BatchAnswer,
 ) -> bool {
+    if waited.is_none() && at_once::admit(table, requests, (now, needs.is_some()), answer) {
+        return true;
+    }
     let mut items: Items<Item<'_, '_>> = ArrayVec::new();
     for attempt in 0..MOVES_MAX {
         // Once a ledger was seen closing, only the lock says what became of it.

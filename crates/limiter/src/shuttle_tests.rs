@@ -103,6 +103,36 @@ fn singles_and_batches_never_exceed_a_limit() {
     });
 }
 
+/// Batches that are decided at once until half of a limit is used, those that take their time from
+/// then on, and singles.
+#[test]
+fn batches_at_once_never_exceed_a_limit_and_leave_nothing_claimed() {
+    explore(|| {
+        let table = tiny_table();
+        assert_eq!(["a", "b"].map(|id| singles(&table, ask(id, 6, 1), at(0), 1)), [1, 1]);
+        let batch = |first, second| {
+            let table = Arc::clone(&table);
+            Box::new(move || {
+                let items = [ask(first, 6, 1), ask(second, 6, 1)];
+                let admitted = |_| table.decide_all(&Batch::new(&items).unwrap(), at(0)).admitted();
+                (0..2).map(admitted).map(u64::from).sum::<u64>() * 2
+            }) as Work
+        };
+        let single = |identifier| {
+            let table = Arc::clone(&table);
+            Box::new(move || singles(&table, ask(identifier, 6, 1), at(0), 2)) as Work
+        };
+        let spent = together(vec![batch("a", "b"), batch("b", "a"), single("a"), single("b")]);
+        let cells = ["a", "b"].map(|id| table.cell(ask(id, 1, 0).subject(), 1_000).unwrap());
+        for cell in &cells {
+            assert_eq!(cell.claimed(), cell.mine(), "INV-10");
+            assert!(cell.mine() <= 6, "INV-4");
+        }
+        let mine: u64 = cells.iter().map(|cell| cell.mine()).sum();
+        assert_eq!(mine, spent + 2, "INV-9: all that was answered was spent, and nothing else");
+    });
+}
+
 #[test]
 fn rollovers_lose_nothing() {
     explore(|| {

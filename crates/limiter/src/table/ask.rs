@@ -42,6 +42,12 @@ impl Table {
         self.regional.as_ref().map(|regional| regional.freshness.credit_part)
     }
 
+    /// Of the room, the part up to which this request may be taken unasked, if it is not all of it.
+    #[inline(always)]
+    pub(crate) fn credit_part_of(&self, request: &Request<'_>) -> Option<u64> {
+        if self.is_bounded(request) { self.credit_part() } else { None }
+    }
+
     /// Whether the request is decided by [`Consistency::Bounded`] here: a cost of 0 takes nothing,
     /// and who is alone knows everything.
     #[inline(always)]

@@ -164,7 +164,7 @@ impl Table {
             && self.is_warm(&spot, request, now)
         {
             let terms = Terms::of(request);
-            let part = if bounded { self.credit_part() } else { None };
+            let part = self.credit_part_of(request);
             // As in `decide`: this is the path of nearly every request.
             match spot.ledger.claim_lent(spot.era, terms, part, now) {
                 Verdict::Held(claim, look) => {
@@ -205,7 +205,7 @@ impl Table {
 
     /// Whether nothing speaks for asking the region, if the request were admitted.
     #[inline(always)]
-    fn is_warm(&self, spot: &Spot<'_>, request: &Request<'_>, now: Now) -> bool {
+    pub(crate) fn is_warm(&self, spot: &Spot<'_>, request: &Request<'_>, now: Now) -> bool {
         let Some(regional) = &self.regional else { return true };
         let terms = Terms::of(request);
         matches!(spot.ledger.needs_region(spot.era, terms, regional.freshness, now), Ok(None))
