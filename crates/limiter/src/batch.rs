@@ -1,11 +1,11 @@
 //! Several requests decided as one: all are admitted, or none is.
 //!
-//! An ordinary one is admitted [at once](at_once). Otherwise first every subject is found; those that are not there are then taken in, at the cost of nobody
-//! in the batch. Then look: if an item would be denied, nothing is touched. Then each item reserves
-//! its cost by a compare-and-swap that checks its own limit, in the order of the ledgers, so that
-//! two batches over the same subjects do not each take what the other needs. If one fails, what was
-//! taken is released; if all hold, they are committed; or, if the region has to grant some of them,
-//! handed to the caller to ask for.
+//! An ordinary batch is admitted [at once](at_once). Otherwise first every subject is found; those
+//! that are not there are then taken in, at the cost of nobody in the batch. Then look: if an item
+//! would be denied, nothing is touched. Then each item reserves its cost by a compare-and-swap that
+//! checks its own limit, in the order of the ledgers, so that two batches over the same subjects do
+//! not each take what the other needs. If one fails, what was taken is released; if all hold, they
+//! are committed; or, if the region has to grant some of them, handed to the caller to ask for.
 
 mod at_once;
 

@@ -13,7 +13,7 @@ use crate::request::{Cost, Limit};
 use crate::time::Now;
 use crate::window::View;
 
-use super::decide::{Claim, Look, Terms};
+use super::decide::{Claim, Look, Terms, Verdict};
 use super::{Front, Ledger, Place, Position};
 
 /// Nothing was decided and nothing taken.
@@ -167,6 +167,34 @@ impl Front {
 }
 
 impl Ledger<'_> {
+    /// Whether the cost fits and half of the limit is left then, by a glance.
+    #[inline]
+    pub(crate) fn leaves_half(&self, era: u64, terms: Terms, now: Now) -> bool {
+        let place = self.place(era, terms.window, now);
+        let view =
+            place.and_then(|place| Some((place, self.add_up(place, self.claimed(place.turn))?)));
+        view.is_some_and(|(place, view)| !terms.is_near(view.used(terms.window, place.elapsed_ms)))
+    }
+
+    /// [`Ledger::claim_lent`], if half of the limit is left then.
+    #[inline]
+    pub(crate) fn claim_leaving_half(
+        &self,
+        era: u64,
+        terms: Terms,
+        part: Option<u64>,
+        now: Now,
+    ) -> Option<(Claim, Look)> {
+        let lends = |look: &Look, seen| {
+            let lent = part.is_none_or(|part| self.lends(look, seen, terms, part));
+            lent && !terms.is_near(look.used)
+        };
+        match self.claim_where(era, terms, now, (|_| true, lends)) {
+            Verdict::Held(claim, look) => Some((claim, look)),
+            Verdict::Denied(_) | Verdict::Moved => None,
+        }
+    }
+
     /// Whether a glance that says that a request does not fit is as thorough as
     /// [`Ledger::claim`]: it is the limit's doing, and it still is as it was.
     #[inline(always)]

@@ -20,7 +20,7 @@ pub(crate) struct Terms {
 impl Terms {
     /// Whether with the cost more than half of the limit is used, where so much is.
     #[inline(always)]
-    const fn is_near(self, used: u64) -> bool {
+    pub(super) const fn is_near(self, used: u64) -> bool {
         used.saturating_add(self.cost.get()) > self.limit.get() / 2
     }
 }
@@ -159,38 +159,10 @@ impl Ledger<'_> {
         (!short.get()).then_some(verdict)
     }
 
-    /// Whether the cost fits and half of the limit is left then, by a glance.
-    #[inline]
-    pub(crate) fn leaves_half(&self, era: u64, terms: Terms, now: Now) -> bool {
-        let place = self.place(era, terms.window, now);
-        let view =
-            place.and_then(|place| Some((place, self.add_up(place, self.claimed(place.turn))?)));
-        view.is_some_and(|(place, view)| !terms.is_near(view.used(terms.window, place.elapsed_ms)))
-    }
-
-    /// [`Ledger::claim_lent`], if half of the limit is left then.
-    #[inline]
-    pub(crate) fn claim_leaving_half(
-        &self,
-        era: u64,
-        terms: Terms,
-        part: Option<u64>,
-        now: Now,
-    ) -> Option<(Claim, Look)> {
-        let lends = |look: &Look, seen| {
-            let lent = part.is_none_or(|part| self.lends(look, seen, terms, part));
-            lent && !terms.is_near(look.used)
-        };
-        match self.claim_where(era, terms, now, (|_| true, lends)) {
-            Verdict::Held(claim, look) => Some((claim, look)),
-            Verdict::Denied(_) | Verdict::Moved => None,
-        }
-    }
-
     /// [`Ledger::claim`], in a turn that `may` agrees to and if `lends` does; otherwise it
     /// moved.
     #[inline(always)]
-    fn claim_where(
+    pub(super) fn claim_where(
         &self,
         era: u64,
         terms: Terms,
