@@ -355,19 +355,34 @@ impl<'a> Ledger<'a> {
         (current == turn || current.previous() == turn) && self.era() == era
     }
 
-    /// What an eviction needs to know. `regional` says whether there is a store to be dirty to.
-    pub(crate) fn standing(&self, now: Now, regional: bool) -> Standing {
-        let window_ms = self.window_ms().max(1);
-        let strict = self.back.strict_until.load(Ordering::Acquire) > now.monotonic_ms();
-        let position = self.position();
-        let (turn, before) = (position.turn(), position.turn().previous());
-        let began = self.began(turn).map_or(now.monotonic_ms(), |began| began.at_ms);
-        let idle_ms = now.monotonic_ms().saturating_sub(began);
-        let idle_ms = if planted::is(Planted::WallClockExpiry) { u64::MAX } else { idle_ms };
+    /// Whether both cells have left the sliding window, by both clocks. Of who is in use that is
+    /// seen at a glance.
+    pub(crate) fn is_expired(&self, now: Now) -> bool {
+        let (window_ms, position) = (self.window_ms().max(1), self.position());
         // While the wall clock is in one of the two cells or next to them, they count by it,
         // however long that lasts.
         let counts = (now.unix_ms() / window_ms).abs_diff(position.sequence()) <= 1;
-        let expired = !strict && !counts && idle_ms >= window_ms.saturating_mul(WINDOWS_PAST);
+        let past_ms = window_ms.saturating_mul(WINDOWS_PAST);
+        !counts && !self.is_strict(now) && self.idle_ms(position.turn(), now) >= past_ms
+    }
+
+    fn is_strict(&self, now: Now) -> bool {
+        self.back.strict_until.load(Ordering::Acquire) > now.monotonic_ms()
+    }
+
+    /// How long ago a turn began.
+    fn idle_ms(&self, turn: Turn, now: Now) -> u64 {
+        let began = self.began(turn).map_or(now.monotonic_ms(), |began| began.at_ms);
+        let idle_ms = now.monotonic_ms().saturating_sub(began);
+        if planted::is(Planted::WallClockExpiry) { u64::MAX } else { idle_ms }
+    }
+
+    /// What an eviction needs to know. `regional` says whether there is a store to be dirty to.
+    pub(crate) fn standing(&self, now: Now, regional: bool) -> Standing {
+        let strict = self.is_strict(now);
+        let position = self.position();
+        let (turn, before) = (position.turn(), position.turn().previous());
+        let (idle_ms, expired) = (self.idle_ms(turn, now), self.is_expired(now));
         let cells = [(turn, self.cell(turn)), (before, self.cell(before))];
         let unrecorded =
             |(turn, cell): &(Turn, Cell<'_>)| cell.mine.read(*turn) > cell.acked.read(*turn);
