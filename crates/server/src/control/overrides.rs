@@ -17,6 +17,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use nested::Nested;
 use tidegate::{Limit, Window};
 
@@ -88,7 +89,7 @@ pub(crate) fn has_too_many_pieces(pattern: &str) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct Overrides {
     by_id: Vec<Arc<Override>>,
-    by_pattern: HashSet<ByPattern>,
+    by_pattern: HashSet<ByPattern, RandomState>,
     prefixes: Nested<Group>,
     globs: usize,
 }

@@ -169,6 +169,9 @@ impl Door {
         caller: &Caller,
         terms: &[Terms<'_>],
     ) -> Result<(bool, Vec<Decided>), Problem> {
+        if terms.iter().all(|terms| terms.namespace.mode == Mode::Enforce) {
+            return self.decide_enforced(caller, terms).await;
+        }
         let unix_ms = self.control.unix_ms();
         let mut decided: Vec<Decided> = terms.iter().map(|terms| terms.off(unix_ms)).collect();
         let (enforced, tried) = (Chosen::of(terms, Mode::Enforce), Chosen::of(terms, Mode::Shadow));
@@ -202,6 +205,24 @@ impl Door {
             tried.tell(answer.items(), &mut decided, |answer, terms| self.decided(answer, terms));
         }
         Ok((passed, decided))
+    }
+
+    /// The same where all are enforced, as nearly always: there is nothing to choose.
+    async fn decide_enforced(
+        &self,
+        caller: &Caller,
+        terms: &[Terms<'_>],
+    ) -> Result<(bool, Vec<Decided>), Problem> {
+        let mut requests = Vec::with_capacity(terms.len());
+        for terms in terms {
+            requests.push(terms.request(caller)?);
+        }
+        // One of nothing is admitted.
+        let Ok(batch) = Batch::new(&requests) else { return Ok((true, Vec::new())) };
+        let answer = self.limiter.check_all(&batch).await;
+        let both = answer.items().iter().zip(terms);
+        let decided = both.map(|(answer, terms)| self.decided(answer, terms)).collect();
+        Ok((answer.admitted(), decided))
     }
 
     /// What an item is measured by.
