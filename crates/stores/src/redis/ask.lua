@@ -62,7 +62,8 @@ end
 local function look(key, component, total)
     local got = call('HMGET', key, component, 's')
     local had, sum = got[1] or '0', got[2]
-    local components = sum and call('HLEN', key) - 1 or 0
+    -- Nobody is there with nothing: whose total is the sum is the only one.
+    local components = sum and (had == sum and 1 or call('HLEN', key) - 1) or 0
     return {key = key, had = had, sum = sum, components = components, more = max(total - had, 0)}
 end
 

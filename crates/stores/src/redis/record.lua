@@ -46,11 +46,12 @@ local function record(key, component, life, text)
     local held = call('HMGET', key, component, 's')
     local had, sum = held[1] or '0', held[2]
     if sum then
-        local more = tonumber(text) - tonumber(had)
+        local total, more = had, tonumber(text) - tonumber(had)
         if more > 0 then
-            sum = grow(key, component, text, sum, more)
+            total, sum = text, grow(key, component, text, sum, more)
         end
-        answer(sum, had, call('HLEN', key) - 1)
+        -- Nobody is there with nothing: whose total is the sum is the only one.
+        answer(sum, had, total == sum and 1 or call('HLEN', key) - 1)
     elseif text == '0' then
         size = size + 1
         words[size] = '-'
