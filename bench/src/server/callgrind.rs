@@ -72,9 +72,8 @@ fn unit(name: &str) -> &'static str {
 
 /// What is counted of one request: what many take more than few, without what goes by the clock.
 fn per_request(scene: &Scene, tool: Tool, whom: (Case, Who)) -> Result<f64, Failure> {
-    let runtime = super::runtime()?;
     let (few, many) = if scene.smoke { (20, 60) } else { (FEW, MANY) };
-    let count = |run| runtime.block_on(count(scene, tool, whom, run));
+    let count = |run| super::run(count(scene, tool, whom, run));
     let short = count((few, Duration::ZERO))?;
     let long = count((many, Duration::ZERO))?;
     let idle = count((few, if scene.smoke { Duration::ZERO } else { IDLE }))?;

@@ -1,21 +1,28 @@
 //! Who runs where while it is measured how long something takes. A load that shares its core with a
 //! server is held up by it for a slice of the scheduler, milliseconds now and then, and whom that
 //! hits is chance. So the load has the last core for itself, and all servers and stores have the
-//! others.
+//! others. It does not sleep there: to wake a thread on another core takes a server as long as a
+//! fifth of a request, and only those would pay for it that keep the load waiting.
 
 use std::fs;
 
 use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use tokio::task::{AbortHandle, yield_now};
 
 use crate::Failure;
 
-/// This thread has a core of its own until it is dropped. What it starts meanwhile is there too.
-pub(super) struct Apart(CpuSet);
+/// This thread has a core of its own until it is dropped, and is awake. What it starts meanwhile is
+/// there too.
+pub(super) struct Apart {
+    before: CpuSet,
+    awake: AbortHandle,
+}
 
 impl Apart {
-    /// Parts this thread from all that this process has started, if there are two cores.
+    /// Parts this thread, which has a runtime of its own, from all that this process has started,
+    /// if there are two cores.
     pub(super) fn begin() -> Result<Option<Self>, Failure> {
         let before = sched_getaffinity(None)?;
         let Some((own, others)) = parted(&before) else { return Ok(None) };
@@ -29,7 +36,13 @@ impl Apart {
             }
         }
         sched_setaffinity(None, &own)?;
-        Ok(Some(Self(before)))
+        // A runtime that has something to do looks for what has come and does not wait for it.
+        let awake = tokio::spawn(async {
+            loop {
+                yield_now().await;
+            }
+        });
+        Ok(Some(Self { before, awake: awake.abort_handle() }))
     }
 }
 
@@ -54,7 +67,8 @@ fn numbers(directory: &str) -> Result<Vec<i32>, Failure> {
 
 impl Drop for Apart {
     fn drop(&mut self) {
-        let _ = sched_setaffinity(None, &self.0);
+        self.awake.abort();
+        let _ = sched_setaffinity(None, &self.before);
     }
 }
 

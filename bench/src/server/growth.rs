@@ -105,8 +105,7 @@ struct Size {
 pub(crate) fn main(args: &GrowthArgs) -> Result<ExitCode, Failure> {
     let scene = Scene::new(&args.tidegate, None, args.head.smoke);
     args.head.run("growth", args.head.cases(), |case, figures| {
-        let runtime = super::runtime()?;
-        let sizes = runtime.block_on(async {
+        let sizes = super::run(async {
             match case {
                 Case::Subjects => subjects(&scene).await,
                 Case::Connections => connections(&scene).await,

@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::task::JoinSet;
 
 use super::contestants::DENIED_LIMIT;
-use super::pace;
+use super::pace::Dues;
 use super::packed::Packed;
 use super::wire::{Asked, Protocol, Reply, Speaker};
 use crate::Failure;
@@ -142,14 +141,10 @@ impl Line {
         Ok(self.taken)
     }
 
-    /// A request counts from when it was due, whatever it then waited for: the reply to the one
-    /// before, or a core to be sent from.
-    async fn open_loop(
-        mut self,
-        script: Arc<Packed>,
-        mut dues: UnboundedReceiver<Instant>,
-    ) -> Result<Taken, Failure> {
-        while let Some(due) = dues.recv().await {
+    /// A request counts from when it was due, whatever it then waited for: a connection that is
+    /// free, or a core to be sent from.
+    async fn open_loop(mut self, script: Arc<Packed>, dues: Arc<Dues>) -> Result<Taken, Failure> {
+        while let Some(due) = dues.next().await {
             self.ask(script.next()).await?;
             let took = due.elapsed().as_micros();
             self.taken.latencies_us.push(u32::try_from(took).unwrap_or(u32::MAX));
@@ -187,22 +182,19 @@ impl Connected<'_> {
         let script = Arc::clone(&offer.script);
         let start = time::now();
         let mut tasks = JoinSet::new();
-        let mut told = Vec::new();
+        let dues = Arc::new(Dues::new());
+        let connections = lines.len();
         for line in lines {
             let script = Arc::clone(&script);
             match how {
                 Loop::Closed(lasting) => tasks.spawn(line.closed(script, start + lasting)),
                 Loop::Count(count) => tasks.spawn(line.count(script, count)),
-                Loop::Open(..) => {
-                    let (tell, dues) = mpsc::unbounded_channel();
-                    told.push(tell);
-                    tasks.spawn(line.open_loop(script, dues))
-                }
+                Loop::Open(..) => tasks.spawn(line.open_loop(script, Arc::clone(&dues))),
             };
         }
         if let Loop::Open(rate, lasting) = how {
             tasks.spawn(async move {
-                pace::keep((start, lasting), rate, &told).await?;
+                dues.keep((start, lasting), rate, connections).await?;
                 Ok(Taken::default())
             });
         }

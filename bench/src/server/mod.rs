@@ -27,6 +27,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::Failure;
 use crate::args::Head;
@@ -35,7 +36,7 @@ use crate::machine::Usage;
 use crate::region::time;
 use contestants::{Running, Who};
 use cores::Apart;
-use load::{Loop, Taken};
+use load::{Loop, Offer, Taken};
 use targets::Measured;
 use wire::Protocol;
 
@@ -56,6 +57,9 @@ const BATCH: usize = 5;
 /// it can do. Short rounds, and many: what else the machine does lasts for seconds, and moves what
 /// a request takes by a third.
 const ROUND_S: f64 = 1.0;
+/// In how many turns of those that are compared and tell no stores: what else the machine does then
+/// hits all of them alike.
+const TURNS: u32 = 4;
 const WARM_S: f64 = 1.0;
 /// The same of who tells stores what it admitted: the first of that is told after two seconds and
 /// published a second later, so that by then all of it is under way.
@@ -83,6 +87,9 @@ pub(crate) struct Args {
     /// How many rounds.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
+    /// How many of those at half load whose latency has a target; 0 for none at half load.
+    #[arg(long, default_value_t = HALF_ROUNDS)]
+    half_rounds: usize,
     /// Count instructions per request with callgrind instead of time.
     #[arg(long)]
     callgrind: bool,
@@ -170,9 +177,20 @@ impl Scene {
     }
 }
 
-/// The load comes from one thread, and while something is measured it has a core of its own.
-pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
+/// Runs this to its end, or until this process is told to end: then the servers that it has started
+/// end, too. The load comes from one thread, and while something is measured it has a core of its
+/// own.
+pub(crate) fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let mut told = signal(SignalKind::terminate())?;
+        let mut interrupted = signal(SignalKind::interrupt())?;
+        tokio::select! {
+            done = work => done,
+            _ = told.recv() => Err("told to end".into()),
+            _ = interrupted.recv() => Err("interrupted".into()),
+        }
+    })
 }
 
 /// Runs the bench.
@@ -185,9 +203,9 @@ pub(crate) fn main(args: &Args) -> Result<ExitCode, Failure> {
     let scene = Scene::new(&args.tidegate, args.peers.as_deref(), smoke);
     let usage = Usage::read();
     let mut figures = Figures::wide("server");
-    let rounds = if smoke { 1 } else { args.rounds.max(1) };
+    let rounds = if smoke { [1, 1] } else { [args.rounds.max(1), args.half_rounds] };
     let cases: Vec<Case> = args.head.cases().copied().collect();
-    let measured = runtime()?.block_on(measure(&scene, &cases, rounds))?;
+    let measured = run(measure(&scene, &cases, rounds))?;
     measured.iter().for_each(|one| one.add(&mut figures));
     targets::add(&measured, &mut figures);
     figures.print(json, smoke, usage)?;
@@ -195,7 +213,11 @@ pub(crate) fn main(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// All who can be asked any of these, at once; one of them is loaded at a time.
-async fn measure(scene: &Scene, cases: &[Case], rounds: usize) -> Result<Vec<Measured>, Failure> {
+async fn measure(
+    scene: &Scene,
+    cases: &[Case],
+    [rounds, half_rounds]: [usize; 2],
+) -> Result<Vec<Measured>, Failure> {
     let speaks = |who: &Who| {
         cases.iter().any(|case| {
             let (kind, protocol) = case.parts();
@@ -210,27 +232,49 @@ async fn measure(scene: &Scene, cases: &[Case], rounds: usize) -> Result<Vec<Mea
     for case in cases {
         let (kind, protocol) = case.parts();
         let asked = all.iter().filter(|running| running.who.speaks(kind, protocol));
-        measured.extend(asked.map(|running| Contest::new(*case, running)));
+        for running in asked {
+            measured.push(Contest::new(*case, running, scene)?);
+        }
     }
     for round in 0..rounds {
         eprintln!("round {} of {rounds}", round + 1);
         let mut told = true;
-        for contest in &mut measured {
-            told = contest.settle(scene, told).await;
-            contest.round(scene, round == 0).await?;
+        for together in measured.chunk_by_mut(Contest::takes_turns_with) {
+            if let [first, ..] = together {
+                told = first.settle(scene, told).await;
+            }
+            take_turns(scene, together, round == 0).await?;
         }
     }
-    at_half(scene, &mut measured, rounds).await?;
+    at_half(scene, &mut measured, [rounds.min(half_rounds), half_rounds]).await?;
     Ok(measured.into_iter().map(|contest| contest.measured).collect())
+}
+
+/// One round of those who are loaded in turns.
+async fn take_turns(
+    scene: &Scene,
+    together: &mut [Contest<'_>],
+    is_first: bool,
+) -> Result<(), Failure> {
+    let _apart = Apart::begin()?;
+    for contest in &*together {
+        contest.warm(scene, is_first).await?;
+    }
+    for _ in 0..TURNS {
+        for contest in &mut *together {
+            contest.turn(scene.lasting(ROUND_S / f64::from(TURNS))).await?;
+        }
+    }
+    together.iter_mut().for_each(Contest::end_round);
+    Ok(())
 }
 
 /// All at half of what they can do. In each round, those that are compared follow on each other.
 async fn at_half(
     scene: &Scene,
     measured: &mut [Contest<'_>],
-    rounds: usize,
+    [rounds, most]: [usize; 2],
 ) -> Result<(), Failure> {
-    let most = if scene.smoke { rounds } else { HALF_ROUNDS.max(rounds) };
     for round in 0..most {
         eprintln!("at half of that, round {} of {most}", round + 1);
         let mut told = true;
@@ -242,18 +286,39 @@ async fn at_half(
     Ok(())
 }
 
+/// What a contestant came to in the turns of a round.
+#[derive(Clone, Copy, Debug, Default)]
+struct Turns {
+    answered: f64,
+    seconds: f64,
+    /// Processor time, of the server and of what it stands on.
+    own_us: f64,
+    stores_us: f64,
+}
+
 /// One contestant in one case.
 struct Contest<'a> {
     case: Case,
     running: &'a Running,
+    offer: Offer,
+    turns: Turns,
     measured: Measured,
 }
 
 impl<'a> Contest<'a> {
-    fn new(case: Case, running: &'a Running) -> Self {
+    fn new(case: Case, running: &'a Running, scene: &Scene) -> Result<Self, Failure> {
+        let (kind, protocol) = case.parts();
+        let offer = running.offer(kind, protocol, scene.subjects)?;
         let started_ms = running.started.as_secs_f64() * 1e3;
         let measured = Measured { case, started_ms, ..Measured::new(running.who) };
-        Self { case, running, measured }
+        Ok(Self { case, running, offer, turns: Turns::default(), measured })
+    }
+
+    /// Whether both are loaded in turns. Who tells stores goes on with that while others are
+    /// loaded.
+    fn takes_turns_with(&self, other: &Self) -> bool {
+        let tells = |it: &Self| it.running.who.tells_stores();
+        self.case == other.case && !tells(self) && !tells(other)
     }
 
     /// Whether its latency is compared.
@@ -272,36 +337,46 @@ impl<'a> Contest<'a> {
         tells
     }
 
-    async fn load(&self, scene: &Scene, how: Loop) -> Result<Taken, Failure> {
-        let (kind, protocol) = self.case.parts();
-        let offer = self.running.offer(kind, protocol, scene.subjects)?;
-        offer.run(how).await?.all_good(self.running.who.name())
+    async fn load(&self, how: Loop) -> Result<Taken, Failure> {
+        self.offer.run(how).await?.all_good(self.running.who.name())
     }
 
-    async fn round(&mut self, scene: &Scene, is_first: bool) -> Result<(), Failure> {
-        let _apart = Apart::begin()?;
+    async fn warm(&self, scene: &Scene, is_first: bool) -> Result<(), Failure> {
         let tells = self.running.who.tells_stores();
         if is_first || tells {
             let warm_s = if tells { TELLING_S } else { WARM_S };
-            self.load(scene, Loop::Closed(scene.lasting(warm_s))).await?;
+            self.load(Loop::Closed(scene.lasting(warm_s))).await?;
         }
-        let (own, stores) = self.running.cpu_us();
-        let taken = self.load(scene, Loop::Closed(scene.lasting(ROUND_S))).await?;
-        let (own_after, stores_after) = self.running.cpu_us();
-        let answered = taken.answered as f64;
-        self.measured.per_second.push(taken.per_second());
-        self.measured.own_us.push(ratio(own_after - own, answered));
-        self.measured.stores_us.push(ratio(stores_after - stores, answered));
-        self.measured.resident_mib = self.running.resident_mib();
         Ok(())
+    }
+
+    async fn turn(&mut self, lasting: Duration) -> Result<(), Failure> {
+        let connected = self.offer.connect().await?;
+        let (own, stores) = self.running.cpu_us();
+        let taken = connected.run(Loop::Closed(lasting)).await?;
+        let taken = taken.all_good(self.running.who.name())?;
+        let (own_after, stores_after) = self.running.cpu_us();
+        self.turns.answered += taken.answered as f64;
+        self.turns.seconds += taken.seconds;
+        self.turns.own_us += own_after - own;
+        self.turns.stores_us += stores_after - stores;
+        Ok(())
+    }
+
+    fn end_round(&mut self) {
+        let Turns { answered, seconds, own_us, stores_us } = std::mem::take(&mut self.turns);
+        self.measured.per_second.push(ratio(answered, seconds));
+        self.measured.own_us.push(ratio(own_us, answered));
+        self.measured.stores_us.push(ratio(stores_us, answered));
+        self.measured.resident_mib = self.running.resident_mib();
     }
 
     async fn half(&mut self, scene: &Scene) -> Result<(), Failure> {
         let _apart = Apart::begin()?;
         // The others were loaded meanwhile: whoever shares a region reads all subjects again.
-        let warm = self.load(scene, Loop::Closed(scene.lasting(WARM_S))).await?;
+        let warm = self.load(Loop::Closed(scene.lasting(WARM_S))).await?;
         let offered = warm.per_second() / 2.0;
-        let taken = self.load(scene, Loop::Open(offered, scene.lasting(HALF_S))).await?;
+        let taken = self.load(Loop::Open(offered, scene.lasting(HALF_S))).await?;
         let sorted: Vec<f64> = taken.latencies_us.iter().map(|us| f64::from(*us)).collect();
         let latency_us = [0.5, 0.99, 0.999].map(|part| quantile(&sorted, part));
         self.measured.offered.push(offered);

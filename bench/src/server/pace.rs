@@ -1,7 +1,9 @@
 //! When the requests of an open loop are due. The timer of the runtime is a millisecond coarse,
 //! which is more than most servers take for a reply; that of the kernel is not.
 
+use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::time::{
@@ -9,7 +11,7 @@ use rustix::time::{
     timerfd_settime,
 };
 use tokio::io::unix::AsyncFd;
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::Semaphore;
 
 use crate::Failure;
 use crate::region::time;
@@ -43,22 +45,49 @@ impl Alarm {
     }
 }
 
-/// Tells connections in turn that a request is due, so many in a second, and when it was. One that
-/// is told late, because this thread had no core, is told all the same, and when it was due.
-pub(super) async fn keep(
-    (start, lasting): (Instant, Duration),
-    rate: f64,
-    lines: &[UnboundedSender<Instant>],
-) -> Result<(), Failure> {
-    let alarm = Alarm::new()?;
-    for (number, line) in (0_u32..).zip(lines.iter().cycle()) {
-        let after = Duration::from_secs_f64(f64::from(number) / rate.max(1.0));
-        if after >= lasting {
-            break;
-        }
-        alarm.until(start + after).await?;
-        // A connection that has failed says so itself.
-        let _ = line.send(start + after);
+/// Requests that are due, for whichever connection is free: as callers have it who share a pool.
+#[derive(Debug)]
+pub(super) struct Dues {
+    /// Since when; `None` says that there are no more.
+    line: Mutex<VecDeque<Option<Instant>>>,
+    waiting: Semaphore,
+}
+
+impl Dues {
+    pub(super) const fn new() -> Self {
+        Self { line: Mutex::new(VecDeque::new()), waiting: Semaphore::const_new(0) }
     }
-    Ok(())
+
+    /// Since when the next request is due, when it is; `None` at the end.
+    pub(super) async fn next(&self) -> Option<Instant> {
+        self.waiting.acquire().await.ok()?.forget();
+        self.line.lock().unwrap_or_else(PoisonError::into_inner).pop_front().flatten()
+    }
+
+    fn add(&self, due: Option<Instant>) {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner).push_back(due);
+        self.waiting.add_permits(1);
+    }
+
+    /// Says that a request is due, so many in a second, and when it was; and to so many connections
+    /// that it was the last. One that is said late, because this thread had no core, is said all
+    /// the same, and when it was due.
+    pub(super) async fn keep(
+        &self,
+        (start, lasting): (Instant, Duration),
+        rate: f64,
+        connections: usize,
+    ) -> Result<(), Failure> {
+        let alarm = Alarm::new()?;
+        for number in 0_u32.. {
+            let after = Duration::from_secs_f64(f64::from(number) / rate.max(1.0));
+            if after >= lasting {
+                break;
+            }
+            alarm.until(start + after).await?;
+            self.add(Some(start + after));
+        }
+        (0..connections).for_each(|_| self.add(None));
+        Ok(())
+    }
 }

@@ -108,7 +108,7 @@ pub(crate) fn main(args: &SoakArgs) -> Result<ExitCode, Failure> {
     let usage = Usage::read();
     let mut figures = Figures::wide("soak");
     let minutes = if args.smoke { 0.05 } else { args.minutes };
-    let soaked = super::runtime()?.block_on(run(&scene, minutes * 60.0))?;
+    let soaked = super::run(run(&scene, minutes * 60.0))?;
     figures.add("at full load", "tidegate", soaked.full, "requests/s");
     figures.add("held for a minute", "tidegate", soaked.held, "requests/s");
     for (number, part) in soaked.parts.iter().enumerate() {
