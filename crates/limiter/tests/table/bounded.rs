@@ -149,6 +149,41 @@ fn duplicates_in_a_batch_share_a_credit() {
     assert!(answer.admitted());
 }
 
+/// Who is known and far from its limit is decided at once, but not on what was heard long ago, and
+/// no more of it than is lent.
+#[test]
+fn a_batch_of_known_subjects_hears_of_what_is_stale_and_asks_for_what_is_not_lent() {
+    let table = table();
+    let known = [bounded("i", 1_000, 1), bounded("j", 1_000, 1)];
+    for one in &known {
+        granted(&table, one);
+        hear(&table, one, (1, 1));
+    }
+    let decide = |costs: [u64; 2], after_ms| {
+        let [i, j] = costs;
+        let items = [bounded("i", 1_000, i), bounded("j", 1_000, j)];
+        match table.decide_all_or_refresh(&Batch::new(&items).unwrap(), now(after_ms)) {
+            BatchDecision::Answered(answer) => Ok(answer),
+            BatchDecision::Ask(waits) => {
+                let asked = wanted(&waits);
+                table.release(waits);
+                Err(asked)
+            }
+            BatchDecision::Refresh(needs) => panic!("{needs:?}"),
+        }
+    };
+    let cells = known.map(|one| table.cell(one.subject(), START_MS / WINDOW_MS).unwrap());
+    let spent = || cells.map(|cell| (cell.claimed(), cell.mine()));
+    let answer = decide([1, 2], 0).unwrap();
+    let left: Vec<u64> = answer.items().iter().map(|item| item.remaining()).collect();
+    assert_eq!((answer.admitted(), left), (true, vec![998, 997]));
+    assert_eq!(spent(), [(2, 2), (3, 3)]);
+    // An eighth of what is left is lent.
+    assert_eq!(decide([1, 200], 0).unwrap_err(), [(200, 1_000)]);
+    assert_eq!(decide([1, 1], 5_001).unwrap_err(), [(1, 1_000), (1, 1_000)], "stale");
+    assert_eq!(spent(), [(2, 2), (3, 3)]);
+}
+
 #[test]
 fn a_small_limit_always_asks() {
     let table = table();
