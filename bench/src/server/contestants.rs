@@ -45,14 +45,15 @@ pub(crate) enum Place {
 }
 
 impl Who {
+    /// Those that tell stores come last: the others are loaded in turns.
     pub(crate) const ALL: [Self; 7] = [
         Self::Trivial,
         Self::Ours(Place::Memory),
-        Self::Ours(Place::Redis),
-        Self::Ours(Place::Globe),
         Self::Redis,
         Self::Front,
         Self::Throttlecrab,
+        Self::Ours(Place::Redis),
+        Self::Ours(Place::Globe),
     ];
 
     pub(crate) const fn name(self) -> &'static str {

@@ -46,7 +46,8 @@ async fn is_measured(who: Who, case: Case, (status, body): (&str, &str)) -> bool
     let address = stub(status, body).await;
     let running = Running::at(who, (address, address));
     let scene = Scene::new(Path::new("/none"), None, true);
-    Contest::new(case, &running).load(&scene, A_MOMENT).await.is_ok()
+    let contest = Contest::new(case, &running, &scene).unwrap();
+    contest.load(A_MOMENT).await.is_ok()
 }
 
 #[tokio::test]

@@ -11,7 +11,8 @@ use shuttle::sync::Arc;
 use shuttle::thread;
 
 use crate::{
-    Batch, Cost, Denial, Limit, Now, Options, Part, Request, Seed, Subject, Table, Window,
+    Batch, BatchDecision, Cost, Denial, Limit, Now, Options, Part, Request, Seed, Subject, Table,
+    Window,
 };
 
 /// Schedules of each kind for each test; each takes well under a millisecond.
@@ -23,9 +24,12 @@ const WINDOW_MS: u64 = 1_000;
 
 /// Big enough for four subjects, so that newcomers have to push others out.
 fn tiny_table() -> Arc<Table> {
-    let sizes = (1..).map(|size| Options::default().with_budget_bytes(size << 9));
-    let options = sizes.into_iter().find(|options| options.subjects_max() >= 4).unwrap();
-    Arc::new(Table::new(options, Seed::from_bytes([4; 32])))
+    Arc::new(Table::new(tiny(Options::default()), Seed::from_bytes([4; 32])))
+}
+
+fn tiny(options: Options) -> Options {
+    let sizes = (1..).map(|size| options.clone().with_budget_bytes(size << 9));
+    sizes.into_iter().find(|options| options.subjects_max() >= 4).unwrap()
 }
 
 fn subject(identifier: &str) -> Subject<'_> {
@@ -130,6 +134,39 @@ fn batches_at_once_never_exceed_a_limit_and_leave_nothing_claimed() {
         }
         let mine: u64 = cells.iter().map(|cell| cell.mine()).sum();
         assert_eq!(mine, spent + 2, "INV-9: all that was answered was spent, and nothing else");
+    });
+}
+
+/// In a region, whoever is denied because of a batch that is then taken back is told so: it has
+/// nobody read for a window.
+#[test]
+fn a_batch_at_once_that_is_taken_back_arms_nothing() {
+    explore(|| {
+        let options = tiny(Options::default().with_region());
+        let table = Arc::new(Table::new(options, Seed::from_bytes([4; 32])));
+        let cell = |identifier| {
+            let _ = table.decide(&ask(identifier, 4, 0), at(0));
+            table.cell(ask(identifier, 4, 0).subject(), 1_000).unwrap()
+        };
+        let cells = ["a", "b"].map(cell);
+        assert!(cells.iter().all(|cell| cell.mark_fresh_until_ms(5_000)));
+        let batch = Arc::clone(&table);
+        let batch = Box::new(move || {
+            let items = [ask("a", 4, 2), ask("b", 4, 2)];
+            let decided = batch.decide_all_or_refresh(&Batch::new(&items).unwrap(), at(0));
+            u64::from(matches!(decided, BatchDecision::Answered(answer) if answer.admitted()))
+        }) as Work;
+        let two_singles = |identifier| {
+            let table = Arc::clone(&table);
+            let ask = move |cost| singles(&table, ask(identifier, 4, cost), at(0), 1);
+            Box::new(move || ask(2) + ask(1)) as Work
+        };
+        let _ = together(vec![batch, two_singles("a"), two_singles("b")]);
+        for cell in &cells {
+            let (strict_until_ms, _) = cell.strict();
+            assert!(strict_until_ms == 0 || cell.mine() == 4, "only who is exhausted is strict");
+            assert_eq!(cell.claimed(), cell.mine(), "INV-10");
+        }
     });
 }
 

@@ -75,6 +75,7 @@ const MOVES_MAX: usize = 4;
 ///
 /// let counts = table.counts();
 /// assert_eq!((counts.admitted_local, counts.denied_local, table.subjects()), (3, 1, 1));
+/// assert_eq!(table.subjects_ever(), 1);
 /// assert!(table.accounted_bytes() <= 256 << 20, "the default");
 /// # Ok::<(), tidegate_limiter::RequestError>(())
 /// ```
@@ -411,6 +412,13 @@ impl Table {
     #[must_use]
     pub fn subjects(&self) -> usize {
         self.shards.iter().map(Shard::subjects).sum()
+    }
+
+    /// The most subjects that were in the table at a time: what [`sweep`](Self::sweep) goes over.
+    /// Nothing is ever taken from it. The [type](Self) has an example.
+    #[must_use]
+    pub fn subjects_ever(&self) -> usize {
+        self.shards.iter().map(Shard::subjects_ever).sum()
     }
 
     /// Bytes of the table itself and of all that it has allocated for its subjects. Never above the

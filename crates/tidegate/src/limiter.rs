@@ -129,11 +129,19 @@ impl Limiter {
         self.table.subjects()
     }
 
+    /// The most that were there at a time: what [`sweep`](Self::sweep) goes over; see
+    /// [`subjects_max`](Self::subjects_max).
+    #[must_use]
+    pub fn subjects_ever(&self) -> usize {
+        self.table.subjects_ever()
+    }
+
     /// How many subjects the memory budget holds.
     ///
     /// ```
     /// # let limiter = tidegate::Limiter::builder().build()?;
     /// assert!(limiter.subjects() == 0 && limiter.subjects_max() > 700_000);
+    /// assert_eq!(limiter.subjects_ever(), 0);
     /// assert!(limiter.accounted_bytes() < 256 << 20, "the budget");
     /// # Ok::<(), tidegate::BuildError>(())
     /// ```

@@ -1,10 +1,11 @@
-//! The ordinary batch, in one go: all of its subjects are there, nothing speaks for hearing the
-//! region, and of each limit half is left. Whatever is out of the ordinary is left to the decision
-//! that can take its time.
+//! The ordinary batch, in one go: all of its subjects are there and each is asked for once, nothing
+//! speaks for hearing the region, and of each limit half is left. Whatever is out of the ordinary
+//! is left to the decision that can take its time.
 //!
-//! What is claimed here is not marked as reserved: to say so and to take it back would be two more
-//! swaps, in a line that is otherwise not needed. Nobody who shares the limit and asks for less
-//! than half of it can be denied for it; ADR 6 has the rest.
+//! What a process on its own claims here is not marked as reserved: that would be two more swaps
+//! for each item, in a line that is otherwise not needed. It is taken back only if somebody else
+//! came in between and used up what was seen; ADR 6 has what that may do to others. In a region it
+//! is marked, because there a denial that is not said to be by reservations has everybody read.
 
 use arrayvec::ArrayVec;
 
@@ -30,6 +31,11 @@ struct Taken {
 
 /// What is claimed so far. INV-10: dropping it without a commit leaves nothing claimed.
 struct Held<'a> {
+    /// Whether the region is to be heard where it should be.
+    asks: bool,
+    /// Whether it is said to be reserved.
+    marked: bool,
+    committed: bool,
     /// Of all items, where their subjects are. These lists are filled where they are and lent: to
     /// move them takes longer than what is done with them.
     spots: Items<Spot<'a>>,
@@ -38,11 +44,22 @@ struct Held<'a> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
+        if self.committed {
+            return;
+        }
         for Taken { at, claim, .. } in self.taken.drain(..) {
             if let Some(spot) = self.spots.get(at) {
                 spot.ledger.release(claim);
+                settle(spot, claim, self.marked);
             }
         }
+    }
+}
+
+/// What was claimed is reserved no longer.
+fn settle(spot: &Spot<'_>, claim: Claim, marked: bool) {
+    if marked {
+        spot.ledger.settle(claim.era, claim.turn, claim.cost);
     }
 }
 
@@ -57,18 +74,23 @@ pub(super) fn admit(
     if requests.len() > ITEMS_MAX {
         return false;
     }
-    let mut held = Held { spots: ArrayVec::new(), taken: ArrayVec::new() };
+    let (spots, taken) = (ArrayVec::new(), ArrayVec::new());
+    let mut held = Held { asks, marked: table.is_regional(), committed: false, spots, taken };
     for request in requests {
         let Some(spot) = table.find(&table.key(&request.subject), false) else { return false };
+        // Duplicated subjects count in the order given, which a glance does not see.
+        if held.spots.iter().any(|other| other.ledger.is_same(&spot.ledger)) {
+            return false;
+        }
         held.spots.push(spot);
     }
     let is_ordinary = |(request, spot): (&Request<'_>, &Spot<'_>)| {
         let heard = !asks || table.is_warm(spot, request, now);
-        heard && spot.ledger.leaves_half(spot.era, Terms::of(request), now)
+        let part = held.part_of(table, request);
+        heard && spot.ledger.leaves_half(spot.era, Terms::of(request), part, now)
     };
     // All of them, before any is touched.
-    if !requests.iter().zip(&held.spots).all(is_ordinary) || !held.claim(table, requests, now, asks)
-    {
+    if !requests.iter().zip(&held.spots).all(is_ordinary) || !held.claim(table, requests, now) {
         return false;
     }
     held.commit(table, requests, now, answer);
@@ -76,9 +98,13 @@ pub(super) fn admit(
 }
 
 impl Held<'_> {
-    /// Claims all items, in the order in which all batches do, as in [`super::order_of`]. Of one
-    /// subject, that is the order given: a claim sees those before it.
-    fn claim(&mut self, table: &Table, requests: &[Request<'_>], now: Now, asks: bool) -> bool {
+    /// Of the room, the part that is lent, if it is not all of it.
+    fn part_of(&self, table: &Table, request: &Request<'_>) -> Option<u64> {
+        if self.asks { table.credit_part_of(request) } else { None }
+    }
+
+    /// Claims all items, in the order in which all batches do, as in [`super::order_of`].
+    fn claim(&mut self, table: &Table, requests: &[Request<'_>], now: Now) -> bool {
         let mut order: Items<(usize, usize)> = ArrayVec::new();
         order.extend(self.spots.iter().enumerate().map(|(at, spot)| (spot.ledger.address(), at)));
         order.sort_unstable();
@@ -86,9 +112,8 @@ impl Held<'_> {
             let (Some(request), Some(spot)) = (requests.get(at), self.spots.get(at)) else {
                 return false;
             };
-            let part = if asks { table.credit_part_of(request) } else { None };
-            let terms = Terms::of(request);
-            match spot.ledger.claim_leaving_half(spot.era, terms, part, now) {
+            let (terms, how) = (Terms::of(request), (self.part_of(table, request), self.marked));
+            match spot.ledger.claim_leaving_half(spot.era, terms, how, now) {
                 Some((claim, look)) => self.taken.push(Taken { at, claim, look }),
                 None => return false,
             }
@@ -104,22 +129,33 @@ impl Held<'_> {
         now: Now,
         answer: &mut BatchAnswer,
     ) {
+        // Before anybody is told of it: whoever is woken may do what it likes.
+        self.committed = true;
         let mut begun = 0;
+        for Taken { at, claim, .. } in &self.taken {
+            let (Some(request), Some(spot)) = (requests.get(*at), self.spots.get(*at)) else {
+                continue;
+            };
+            begun += u64::from(spot.ledger.commit_held(*claim, Terms::of(request)));
+            settle(spot, *claim, self.marked);
+        }
         answer.admitted = true;
         answer.items.clear();
         answer.items.reserve(requests.len());
         for (at, (request, spot)) in requests.iter().zip(&self.spots).enumerate() {
             let Some(taken) = self.taken.iter().find(|taken| taken.at == at) else { continue };
-            let (claim, look) = (taken.claim, &taken.look);
-            begun += u64::from(spot.ledger.commit_held(claim, Terms::of(request)));
+            let look = &taken.look;
             table.note_if_due(spot, look.place.turn);
             let at = (look.place, request.subject.window);
             answer.items.push(table.aged(Answer::admit(request, look), spot, at, now));
         }
-        self.taken.clear();
         let counters = table.counters().mine();
         counters.count(|all| &all.batches_admitted);
         counters.count_many(|all| &all.admitted_local, requests.len() as u64);
         counters.count_many(|all| &all.cells_begun, begun);
     }
 }
+
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
+mod tests;

@@ -11,7 +11,7 @@ use crate::cell::Marks;
 use crate::register::{Turn, Word};
 use crate::request::{Cost, Limit};
 use crate::time::Now;
-use crate::window::View;
+use crate::window::{View, fits};
 
 use super::decide::{Claim, Look, Terms, Verdict};
 use super::{Front, Ledger, Place, Position};
@@ -167,29 +167,41 @@ impl Front {
 }
 
 impl Ledger<'_> {
-    /// Whether the cost fits and half of the limit is left then, by a glance.
+    /// Whether the cost fits, may be taken on credit if only a `part` of the room is lent, and half
+    /// of the limit is left then; by a glance.
     #[inline]
-    pub(crate) fn leaves_half(&self, era: u64, terms: Terms, now: Now) -> bool {
-        let place = self.place(era, terms.window, now);
-        let view =
-            place.and_then(|place| Some((place, self.add_up(place, self.claimed(place.turn))?)));
-        view.is_some_and(|(place, view)| !terms.is_near(view.used(terms.window, place.elapsed_ms)))
+    pub(crate) fn leaves_half(&self, era: u64, terms: Terms, part: Option<u64>, now: Now) -> bool {
+        let Some(place) = self.place(era, terms.window, now) else { return false };
+        let seen = self.claimed(place.turn);
+        let Some(view) = self.add_up(place, seen) else { return false };
+        let look = Look { place, view, used: view.used(terms.window, place.elapsed_ms) };
+        let [seen, _] = seen;
+        fits(look.used, terms.cost, terms.limit) && self.lends_half(&look, seen, terms, part)
     }
 
-    /// [`Ledger::claim_lent`], if half of the limit is left then.
+    #[inline(always)]
+    fn lends_half(&self, look: &Look, seen: Word, terms: Terms, part: Option<u64>) -> bool {
+        let lent = part.is_none_or(|part| self.lends(look, seen, terms, part));
+        lent && !terms.is_near(look.used)
+    }
+
+    /// [`Ledger::claim_lent`], if half of the limit is left then; [reserved](Ledger::reserve), if
+    /// it is to be marked.
     #[inline]
     pub(crate) fn claim_leaving_half(
         &self,
         era: u64,
         terms: Terms,
-        part: Option<u64>,
+        (part, marked): (Option<u64>, bool),
         now: Now,
     ) -> Option<(Claim, Look)> {
-        let lends = |look: &Look, seen| {
-            let lent = part.is_none_or(|part| self.lends(look, seen, terms, part));
-            lent && !terms.is_near(look.used)
+        let lends = |look: &Look, seen| self.lends_half(look, seen, terms, part);
+        let verdict = if marked {
+            self.reserve_if(era, terms, now, lends)
+        } else {
+            self.claim_where(era, terms, now, (|_| true, lends))
         };
-        match self.claim_where(era, terms, now, (|_| true, lends)) {
+        match verdict {
             Verdict::Held(claim, look) => Some((claim, look)),
             Verdict::Denied(_) | Verdict::Moved => None,
         }

@@ -203,6 +203,11 @@ impl Table {
         })
     }
 
+    /// Whether the process is one of several in its region, or shares limits with other regions.
+    pub(crate) const fn is_regional(&self) -> bool {
+        self.regional.is_some()
+    }
+
     /// Whether nothing speaks for asking the region, if the request were admitted.
     #[inline(always)]
     pub(crate) fn is_warm(&self, spot: &Spot<'_>, request: &Request<'_>, now: Now) -> bool {

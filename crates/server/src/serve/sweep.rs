@@ -24,14 +24,14 @@ pub(super) async fn sweep(door: Arc<Door>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         ticks.tick().await;
-        for _ in 0..steps_for(door.limiter().subjects()) {
+        for _ in 0..steps_for(door.limiter().subjects_ever()) {
             door.limiter().sweep();
         }
         door.sweep();
     }
 }
 
-/// How many steps are taken at a time in a table of so many subjects.
+/// How many steps are taken at a time in a table that had so many subjects at the most.
 fn steps_for(subjects: usize) -> usize {
     (subjects / SWEEP_SUBJECTS).clamp(1, SWEEP_STEPS_MAX)
 }
