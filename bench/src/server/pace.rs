@@ -91,3 +91,20 @@ impl Dues {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn all_that_is_due_is_said_once_in_order_and_then_the_end_to_everybody() {
+        let (dues, start) = (Dues::new(), time::now());
+        dues.keep((start, Duration::from_millis(5)), 1_000.0, 2).await.unwrap();
+        let mut said = Vec::new();
+        while let Some(due) = dues.next().await {
+            said.push(due.duration_since(start).as_millis());
+        }
+        assert_eq!(said, [0, 1, 2, 3, 4]);
+        assert_eq!(dues.next().await, None, "the other connection hears of it, too");
+    }
+}
