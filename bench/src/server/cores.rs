@@ -46,6 +46,29 @@ impl Apart {
     }
 }
 
+/// What this thread starts until it is dropped is on the cores of servers from its beginning, and
+/// takes these for all there are: a server that has one core has one thread for it. Those that are
+/// parted later have as many threads as the machine has cores, which take turns on fewer.
+pub(super) struct Elsewhere {
+    before: CpuSet,
+}
+
+impl Elsewhere {
+    /// Leaves the core of the load, if there are two.
+    pub(super) fn begin() -> Result<Option<Self>, Failure> {
+        let before = sched_getaffinity(None)?;
+        let Some((_, others)) = parted(&before) else { return Ok(None) };
+        sched_setaffinity(None, &others)?;
+        Ok(Some(Self { before }))
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        let _ = sched_setaffinity(None, &self.before);
+    }
+}
+
 /// The processes that this one has started.
 fn children() -> Result<Vec<i32>, Failure> {
     let own = std::process::id().to_string();

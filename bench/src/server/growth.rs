@@ -17,7 +17,7 @@ use clap::ValueEnum;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use super::contestants::{KEY, Place, Running, Who, item, ours, subject};
-use super::cores::Apart;
+use super::cores::{Apart, Elsewhere};
 use super::load::{Loop, Offer, Taken};
 use super::packed::Packed;
 use super::plot::{Line, Plot};
@@ -205,7 +205,7 @@ async fn start(scene: &Scene, args: &[&str]) -> Result<(Process, Running), Failu
     start_with(scene, args, None).await
 }
 
-/// The same with so many threads.
+/// The same with so many threads, on all cores; otherwise with as many as it has cores for itself.
 async fn start_with(
     scene: &Scene,
     args: &[&str],
@@ -215,7 +215,9 @@ async fn start_with(
     let (mut command, home) = ours(&scene.tidegate, address)?;
     command.args(args);
     command.envs(workers.map(|count| ("TOKIO_WORKER_THREADS", count.to_string())));
+    let elsewhere = if workers.is_none() { Elsewhere::begin()? } else { None };
     let mut process = Process::start(&mut command, Some(home))?;
+    drop(elsewhere);
     let running = Running::at(Who::Ours(Place::Memory), (address, address));
     process.answers(&running.offer(Kind::Limit, Protocol::Http1, 1)?).await?;
     Ok((process, running))

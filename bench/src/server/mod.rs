@@ -35,7 +35,7 @@ use crate::figures::{Figures, quantile, ratio};
 use crate::machine::Usage;
 use crate::region::time;
 use contestants::{Running, Who};
-use cores::Apart;
+use cores::{Apart, Elsewhere};
 use load::{Loop, Offer, Taken};
 use targets::Measured;
 use wire::Protocol;
@@ -226,6 +226,7 @@ async fn measure(
     };
     let mut all = Vec::new();
     for who in Who::ALL.into_iter().filter(speaks) {
+        let _elsewhere = Elsewhere::begin()?;
         all.extend(Running::start(who, scene).await?);
     }
     let mut measured = Vec::new();

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::contestants::{Place, Running, Who};
-use super::cores::Apart;
+use super::cores::{Apart, Elsewhere};
 use super::load::{Loop, Offer, Taken};
 use super::packed::{Churn, Packed};
 use super::wire::Protocol;
@@ -129,7 +129,9 @@ pub(crate) fn main(args: &SoakArgs) -> Result<ExitCode, Failure> {
 }
 
 async fn run(scene: &Scene, seconds: f64) -> Result<Soaked, Failure> {
+    let elsewhere = Elsewhere::begin()?;
     let running = Running::start(Who::Ours(Place::Globe), scene).await?;
+    drop(elsewhere);
     let running = running.ok_or("the server is not there")?;
     // Otherwise the load takes more of the processors by the clock than it does at full speed, and
     // four fifths of what is then measured would be all of them.
