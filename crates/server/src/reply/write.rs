@@ -3,20 +3,27 @@
 //!
 //! Promises: the bytes that serde would write; a test compares them.
 
+use std::cell::Cell;
+
 use bytes::Bytes;
 
 use super::{Decided, Known, More};
 use crate::decode::Item;
 
-/// Room for what an answer has beside the names that a caller chose; more is made if it is needed.
-const ANSWER_BYTES: usize = 256;
-/// The same of an item that says no more than it must. A batch of a few then has room that the
-/// allocator has at hand: that ends at a kilobyte.
-const ITEM_BYTES: usize = 128;
+/// What a thread keeps to write its next answer in: a batch of a hundred with short names. What one
+/// with long names took beyond that is given back.
+const KEPT_BYTES: usize = 32 << 10;
+
+thread_local! {
+    /// An answer is written here and then copied to memory of just its length, which the allocator
+    /// has at hand up to a kilobyte: one with room to spare is larger, and is handed on with a
+    /// second piece of memory that says how large.
+    static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
 
 /// The answer to one request.
 pub(crate) fn limit(request_id: &str, decided: &Decided) -> Bytes {
-    let mut out = Text::begin(request_id, ANSWER_BYTES);
+    let mut out = Text::begin(request_id);
     out.piece("{");
     out.numbers(decided);
     out.piece(",\"success\":");
@@ -32,11 +39,7 @@ pub(crate) fn multi_limit(
     passed: bool,
     decided: &[Decided],
 ) -> Bytes {
-    let names = |item: &Item<'_>| item.namespace.as_str().len() + item.identifier.as_str().len();
-    let is_short = |decided: &Decided| decided.admitted && decided.more.known.is_none();
-    let each = if decided.iter().all(is_short) { ITEM_BYTES } else { ANSWER_BYTES };
-    let room: usize = items.iter().map(|item| names(item) + each).sum();
-    let mut out = Text::begin(request_id, room + ITEM_BYTES);
+    let mut out = Text::begin(request_id);
     out.piece("{\"passed\":");
     out.truth(passed);
     let mut before = ",\"limits\":[{\"namespace\":";
@@ -60,8 +63,8 @@ pub(crate) fn multi_limit(
 struct Text(Vec<u8>);
 
 impl Text {
-    fn begin(request_id: &str, room: usize) -> Self {
-        let mut out = Self(Vec::with_capacity(room));
+    fn begin(request_id: &str) -> Self {
+        let mut out = Self(ROOM.take());
         out.piece("{\"meta\":{\"requestId\":");
         out.quoted(request_id);
         out.piece("},\"data\":");
@@ -70,7 +73,11 @@ impl Text {
 
     fn end(mut self, piece: &str) -> Bytes {
         self.piece(piece);
-        Bytes::from(self.0)
+        let written = Bytes::copy_from_slice(&self.0);
+        self.0.clear();
+        self.0.shrink_to(KEPT_BYTES);
+        ROOM.set(self.0);
+        written
     }
 
     /// What is JSON as it stands.
@@ -107,22 +114,30 @@ impl Text {
         self.number(decided.reset);
     }
 
-    fn word(&mut self, name: &str, word: Option<&str>) {
-        if let Some(word) = word {
-            self.piece(name);
-            self.quoted(word);
-        }
+    /// One of our own words: there is nothing in it to escape.
+    fn word(&mut self, name: &str, word: &'static str) {
+        self.piece(name);
+        self.piece("\"");
+        self.piece(word);
+        self.piece("\"");
     }
 
     fn more(&mut self, more: &More) {
         let More { override_id, retry_after_ms, reason, mode, would_deny, known } = more;
-        self.word(",\"overrideId\":", override_id.as_deref());
+        if let Some(id) = override_id {
+            self.piece(",\"overrideId\":");
+            self.quoted(id);
+        }
         if let Some(ms) = *retry_after_ms {
             self.piece(",\"retryAfterMs\":");
             self.number(ms);
         }
-        self.word(",\"reason\":", *reason);
-        self.word(",\"mode\":", *mode);
+        if let Some(reason) = *reason {
+            self.word(",\"reason\":", reason);
+        }
+        if let Some(mode) = *mode {
+            self.word(",\"mode\":", mode);
+        }
         if let Some(would_deny) = *would_deny {
             self.piece(",\"wouldDeny\":");
             self.truth(would_deny);
@@ -134,12 +149,14 @@ impl Text {
 
     fn known(&mut self, known: &Known) {
         let Known { source, age_ms, degraded, consistency } = known;
-        self.word(",\"source\":", Some(source));
+        self.word(",\"source\":", source);
         self.piece(",\"ageMs\":");
         self.number(*age_ms);
         self.piece(",\"degraded\":");
         self.truth(*degraded);
-        self.word(",\"consistency\":", *consistency);
+        if let Some(consistency) = *consistency {
+            self.word(",\"consistency\":", consistency);
+        }
     }
 }
 
@@ -248,6 +265,19 @@ mod tests {
             let (limit, remaining, reset) = (self.number(), self.number(), self.number());
             Decided { limit, remaining, reset, admitted: self.is(), more }
         }
+    }
+
+    #[test]
+    fn what_a_long_answer_took_is_given_back_and_the_next_one_is_whole() {
+        let mut made = Made(7);
+        let short = made.decided();
+        let before = limit("a", &short);
+        let long = limit(&"x".repeat(2 * KEPT_BYTES), &short);
+        assert_eq!(long.len(), before.len() + 2 * KEPT_BYTES - 1);
+        let room = ROOM.take();
+        assert!(room.is_empty() && room.capacity() <= KEPT_BYTES, "{}", room.capacity());
+        ROOM.set(room);
+        assert_eq!(limit("a", &short), before);
     }
 
     #[test]
