@@ -262,6 +262,16 @@ impl Running {
         own.chain(stores).map(resident_mib).sum()
     }
 
+    /// How often its Redis was told to keep what it granted, since it was started.
+    pub(crate) fn grants(&self) -> f64 {
+        let kept = self.redis.as_ref().and_then(|it| it.info("commandstats", "cmdstat_set").ok());
+        let calls = kept.and_then(|kept| {
+            let calls = kept.strip_prefix("calls=")?;
+            calls.split(',').next()?.parse().ok()
+        });
+        calls.unwrap_or(0.0)
+    }
+
     fn stores(&self) -> impl Iterator<Item = u32> {
         let redis = self.redis.as_ref().and_then(|redis| redis.info("server", "process_id").ok());
         let redis = redis.and_then(|pid| pid.trim().parse().ok());

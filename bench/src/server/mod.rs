@@ -65,6 +65,9 @@ const WARM_S: f64 = 1.0;
 /// published a second later, so that by then all of it is under way.
 const TELLING_S: f64 = 4.0;
 const HALF_S: f64 = 2.0;
+/// How long half load goes on before its latency counts: what full load has left to tell is told
+/// and published by then, as by [`TELLING_S`].
+const CALM_S: f64 = 4.0;
 /// How long nobody is loaded, so that servers that share tell their stores what they still have to
 /// tell: twice as long as that takes, and the cores are free for whoever is next.
 const SETTLE_S: f64 = 3.0;
@@ -375,8 +378,9 @@ impl<'a> Contest<'a> {
     async fn half(&mut self, scene: &Scene) -> Result<(), Failure> {
         let _apart = Apart::begin()?;
         // The others were loaded meanwhile: whoever shares a region reads all subjects again.
-        let warm = self.load(Loop::Closed(scene.lasting(WARM_S))).await?;
-        let offered = warm.per_second() / 2.0;
+        self.load(Loop::Closed(scene.lasting(WARM_S))).await?;
+        let offered = self.measured.rate() / 2.0;
+        self.load(Loop::Open(offered, scene.lasting(CALM_S))).await?;
         let taken = self.load(Loop::Open(offered, scene.lasting(HALF_S))).await?;
         let sorted: Vec<f64> = taken.latencies_us.iter().map(|us| f64::from(*us)).collect();
         let latency_us = [0.5, 0.99, 0.999].map(|part| quantile(&sorted, part));

@@ -32,14 +32,19 @@ const PARTS: u32 = 10;
 /// How long it takes until as many subjects go as come: one that is not asked about any more is
 /// kept for three windows of a minute. What a part has in memory says nothing before.
 const FILLS_MINUTES: f64 = 3.0;
-/// How many subjects there are at a time.
-const SUBJECTS: usize = 100_000;
+/// How many subjects there are at a time, unless it is said. Each is asked about every second or
+/// two, and a view is fresh for five. Of several times as many each would be asked about once in
+/// that time: whoever comes late then has to ask the region, which costs several times as much and
+/// makes the next ones late, so that a lower rate may not be held where a higher one is.
+const SUBJECTS: usize = 30_000;
 /// Of so many requests one is about a subject that was never heard of, at full load as in every
-/// part: a subject is asked about fifty times, which takes some two minutes, and then no more.
+/// part: a subject is asked about fifty times, which takes about a minute, and then no more.
 const NEW_EVERY: usize = 50;
-/// How many times as many there are before one comes back, after some ten minutes: nobody remembers
-/// it by then.
-const GENERATIONS: usize = 5;
+/// How many there are in all before one comes back, at the least: those of ten minutes at the rates
+/// that are held here, so that nobody remembers it by then.
+const EVERYBODY: usize = 450_000;
+/// The same in a run of a moment, which has a hundredth of the subjects.
+const SMOKE: usize = 100;
 /// How much more memory one part may have than another, of those that begin when it has filled.
 const MEMORY: f64 = 1.05;
 /// How much of what is offered is answered in every part, at least: it is less than it can do. What
@@ -76,10 +81,23 @@ pub(crate) struct SoakArgs {
     /// How long.
     #[arg(long, default_value_t = 10.0)]
     minutes: f64,
+    /// How many subjects are asked about at a time.
+    #[arg(long, default_value_t = SUBJECTS, value_parser = at_a_time)]
+    subjects: usize,
+}
+
+/// So many that who comes and goes adds up, and not more than the load has memory for.
+fn at_a_time(text: &str) -> Result<usize, String> {
+    let most = 1_000_000;
+    let subjects: usize = text.parse().map_err(|_| "not a number".to_owned())?;
+    let is_good = subjects.is_multiple_of(NEW_EVERY) && (NEW_EVERY..=most).contains(&subjects);
+    is_good.then_some(subjects).ok_or_else(|| format!("a multiple of {NEW_EVERY}, up to {most}"))
 }
 
 /// What was seen of all of it.
 struct Soaked {
+    /// How many subjects there were at a time.
+    subjects: usize,
     /// What it answers at full load, in a second.
     full: f64,
     /// What it holds, in a second.
@@ -100,6 +118,8 @@ struct Part {
     /// Processor time of a request in the server, and with what it stands on.
     own_us: f64,
     whole_us: f64,
+    /// What the region granted of a request: of those that could not be admitted on what is known.
+    grants: f64,
     resident_mib: f64,
 }
 
@@ -109,7 +129,8 @@ pub(crate) fn main(args: &SoakArgs) -> Result<ExitCode, Failure> {
     let usage = Usage::read();
     let mut figures = Figures::wide("soak");
     let minutes = if args.smoke { 0.05 } else { args.minutes };
-    let soaked = super::run(run(&scene, minutes * 60.0))?;
+    let subjects = if args.smoke { SUBJECTS / SMOKE } else { args.subjects };
+    let soaked = super::run(run(&scene, subjects, minutes * 60.0))?;
     figures.add("at full load", "tidegate", soaked.full, "requests/s");
     figures.add("held for a minute", "tidegate", soaked.held, "requests/s");
     for (number, part) in soaked.parts.iter().enumerate() {
@@ -121,6 +142,7 @@ pub(crate) fn main(args: &SoakArgs) -> Result<ExitCode, Failure> {
         figures.add(&case, "tidegate", part.bad as f64, "refused");
         figures.add(&case, "tidegate", part.own_us, "server CPU us/request");
         figures.add(&case, "tidegate", part.whole_us, "with stores");
+        figures.add(&case, "tidegate", part.grants, "grants/request");
         figures.add(&case, "tidegate", part.resident_mib, "RSS MiB");
     }
     add_targets(&soaked, &mut figures);
@@ -128,7 +150,7 @@ pub(crate) fn main(args: &SoakArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn run(scene: &Scene, seconds: f64) -> Result<Soaked, Failure> {
+async fn run(scene: &Scene, subjects: usize, seconds: f64) -> Result<Soaked, Failure> {
     let elsewhere = Elsewhere::begin()?;
     let running = Running::start(Who::Ours(Place::Globe), scene).await?;
     drop(elsewhere);
@@ -137,7 +159,7 @@ async fn run(scene: &Scene, seconds: f64) -> Result<Soaked, Failure> {
     // four fifths of what is then measured would be all of them.
     let _apart = Apart::begin()?;
     let lasting = std::time::Duration::from_secs_f64(seconds / f64::from(PARTS));
-    let offer = offered(&running, scene)?;
+    let offer = offered(&running, subjects, scene.smoke)?;
     let full = |seconds| {
         let whole = offer.run(Loop::Closed(scene.lasting(seconds)));
         async move { whole.await?.all_good("tidegate") }
@@ -145,12 +167,12 @@ async fn run(scene: &Scene, seconds: f64) -> Result<Soaked, Failure> {
     full(FILL_S).await?;
     let most = full(MEASURED_S).await?.per_second();
     eprintln!("at full load: {most:.0} requests/s");
-    let held = hold(&offer, most, scene).await?;
+    let held = hold(&running, &offer, (most, scene)).await?;
     let mut parts = Vec::new();
     for part in 1..=PARTS {
-        let (own, stores) = running.cpu_us();
+        let ((own, stores), granted) = (running.cpu_us(), running.grants());
         let taken = offer.run(Loop::Open(held * LOAD, lasting)).await?;
-        let (own_after, stores_after) = running.cpu_us();
+        let ((own_after, stores_after), granted_after) = (running.cpu_us(), running.grants());
         let (own_us, stores_us) = (own_after - own, stores_after - stores);
         let answered = taken.answered as f64;
         let [median_us, p99_us, worst_us] = latencies(&taken);
@@ -162,21 +184,28 @@ async fn run(scene: &Scene, seconds: f64) -> Result<Soaked, Failure> {
             bad: taken.bad,
             own_us: ratio(own_us, answered),
             whole_us: ratio(own_us + stores_us, answered),
+            grants: ratio(granted_after - granted, answered),
             resident_mib: running.resident_mib(),
         });
         eprintln!("part {part} of {PARTS}: p50 {median_us:.0} us, p99 {p99_us:.0} us");
     }
-    Ok(Soaked { full: most, held, part_minutes: lasting.as_secs_f64() / 60.0, parts })
+    let part_minutes = lasting.as_secs_f64() / 60.0;
+    Ok(Soaked { subjects, full: most, held, part_minutes, parts })
 }
 
 /// The highest of the rates that are tried that is answered in time.
-async fn hold(offer: &Offer, most: f64, scene: &Scene) -> Result<f64, Failure> {
+async fn hold(
+    running: &Running,
+    offer: &Offer,
+    (most, scene): (f64, &Scene),
+) -> Result<f64, Failure> {
     for part in TRIED {
-        let rate = most * part;
+        let (rate, granted) = (most * part, running.grants());
         let taken = offer.run(Loop::Open(rate, scene.lasting(MEASURED_S))).await?;
         let taken = taken.all_good("tidegate")?;
         let [_, p99_us, _] = latencies(&taken);
-        eprintln!("at {part} of it: p99 {p99_us:.0} us");
+        let grants = ratio(running.grants() - granted, taken.answered as f64);
+        eprintln!("at {part} of it: p99 {p99_us:.0} us, {grants:.2} grants/request");
         if is_held(taken.per_second(), rate, p99_us) {
             return Ok(rate);
         }
@@ -198,9 +227,9 @@ fn latencies(taken: &Taken) -> [f64; 3] {
 }
 
 /// What is asked, from the first request to the last: whoever is new comes at an even pace.
-fn offered(running: &Running, scene: &Scene) -> Result<Offer, Failure> {
-    let present = if scene.smoke { SUBJECTS / 100 } else { SUBJECTS };
-    let everybody = 0..present * GENERATIONS;
+fn offered(running: &Running, present: usize, smoke: bool) -> Result<Offer, Failure> {
+    let least = if smoke { EVERYBODY / SMOKE } else { EVERYBODY };
+    let everybody = 0..present * least.div_ceil(present).max(2);
     let script = everybody.map(|number| running.request(Kind::Limit, Protocol::Http1, number));
     let script = Packed::churning(script, Churn { present, every: NEW_EVERY })?;
     let known = running.offer(Kind::Limit, Protocol::Http1, 1)?;
@@ -208,30 +237,30 @@ fn offered(running: &Running, scene: &Scene) -> Result<Offer, Failure> {
 }
 
 fn add_targets(soaked: &Soaked, figures: &mut Figures) {
-    let parts = &soaked.parts;
+    let (parts, case) = (&soaked.parts, &format!("{} subjects", soaked.subjects));
     let bad: u64 = parts.iter().map(|part| part.bad).sum();
     let (least, _) = ends(parts.iter(), |part| part.per_second);
     let met = bad == 0 && least > 0.0;
-    figures.target("soak", "nothing refused".to_owned(), bad.to_string(), met);
+    figures.target(case, "nothing refused".to_owned(), bad.to_string(), met);
     let held = ratio(soaked.held, soaked.full);
     let target = format!("held for a minute, of what is answered at full load >= {HELD}");
-    figures.target("soak", target, format!("{held:.2}"), held >= HELD);
+    figures.target(case, target, format!("{held:.2}"), held >= HELD);
     let answered = ratio(least, soaked.held * LOAD);
     let target = format!("answered of what was offered, in every part >= {ANSWERED}");
-    figures.target("soak", target, format!("{answered:.3}"), answered >= ANSWERED);
+    figures.target(case, target, format!("{answered:.3}"), answered >= ANSWERED);
     let filled = (1..=PARTS)
         .zip(parts)
         .filter(|(number, _)| f64::from(number - 1) * soaked.part_minutes >= FILLS_MINUTES);
     let (least, most) = ends(filled.map(|(_, part)| part), |part| part.resident_mib);
     let grown = ratio(most, least);
     let target = format!("largest RSS after {FILLS_MINUTES} minutes, of the smallest <= {MEMORY}x");
-    figures.target("soak", target, format!("{grown:.2}x"), grown > 0.0 && grown <= MEMORY);
+    figures.target(case, target, format!("{grown:.2}x"), grown > 0.0 && grown <= MEMORY);
     let (_, p99_us) = ends(parts.iter(), |part| part.p99_us);
     let target = format!("p99 in every part <= {} ms", P99_US / 1e3);
     let met = p99_us > 0.0 && p99_us <= P99_US;
-    figures.target("soak", target, format!("{:.1} ms", p99_us / 1e3), met);
-    add_drift(parts, ("p50", DRIFT), |part| part.median_us, figures);
-    add_drift(parts, ("p99", DRIFT_P99), |part| part.p99_us, figures);
+    figures.target(case, target, format!("{:.1} ms", p99_us / 1e3), met);
+    add_drift(parts, case, ("p50", DRIFT), |part| part.median_us, figures);
+    add_drift(parts, case, ("p99", DRIFT_P99), |part| part.p99_us, figures);
 }
 
 /// The least and the most of these, or nothing.
@@ -244,6 +273,7 @@ fn ends<'a>(parts: impl Iterator<Item = &'a Part>, of: fn(&Part) -> f64) -> (f64
 /// The last half beside the first without its first part, in which everything is new.
 fn add_drift(
     parts: &[Part],
+    case: &str,
     (what, most): (&str, f64),
     of: fn(&Part) -> f64,
     figures: &mut Figures,
@@ -256,7 +286,7 @@ fn add_drift(
     let (first, then) = parts.split_at(parts.len() / 2);
     let drift = ratio(median(then), median(first.get(1..).unwrap_or_default()));
     let target = format!("{what} of the last half, of the first <= {most}x");
-    figures.target("soak", target, format!("{drift:.2}x"), drift > 0.0 && drift <= most);
+    figures.target(case, target, format!("{drift:.2}x"), drift > 0.0 && drift <= most);
 }
 
 #[cfg(test)]
@@ -268,12 +298,23 @@ mod tests {
             let (us, resident_mib) = (of(at), of(at));
             let per_second = held * LOAD;
             let (median_us, p99_us, worst_us) = (us, us, us);
-            let (bad, own_us, whole_us) = (0, us, us);
-            Part { per_second, median_us, p99_us, worst_us, bad, own_us, whole_us, resident_mib }
+            let (bad, own_us, whole_us, grants) = (0, us, us, 0.0);
+            Part {
+                per_second,
+                median_us,
+                p99_us,
+                worst_us,
+                bad,
+                own_us,
+                whole_us,
+                grants,
+                resident_mib,
+            }
         };
         let mut figures = Figures::wide("soak");
         let parts = (0..PARTS).map(part).collect();
-        add_targets(&Soaked { full: held, held, part_minutes, parts }, &mut figures);
+        let subjects = SUBJECTS;
+        add_targets(&Soaked { subjects, full: held, held, part_minutes, parts }, &mut figures);
         figures.targets().into_iter().map(|(_, _, met)| met).collect()
     }
 
@@ -285,6 +326,15 @@ mod tests {
         assert_eq!(grown, [true, true, true, false, true, false, false]);
         let slow = all_targets(100.0, 1.0, |_| P99_US + 1.0);
         assert_eq!(slow, [true, true, true, true, false, true, true]);
+    }
+
+    #[test]
+    fn as_many_are_there_as_come_and_go_in_turn() {
+        assert_eq!(at_a_time(&SUBJECTS.to_string()), Ok(SUBJECTS));
+        assert_eq!(at_a_time("100000"), Ok(100_000));
+        for bad in ["", "many", "0", "30001", "1005000"] {
+            assert!(at_a_time(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]
