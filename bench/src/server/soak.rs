@@ -34,7 +34,7 @@ const PARTS: u32 = 10;
 const FILLS_MINUTES: f64 = 3.0;
 /// How many subjects there are at a time, unless it is said. Each is asked about every second or
 /// two, and a view is fresh for five. Of several times as many each would be asked about once in
-/// that time: whoever comes late then has to ask the region, which costs several times as much and
+/// that time: whoever comes late then has to ask the region, which costs twice as much and
 /// makes the next ones late, so that a lower rate may not be held where a higher one is.
 const SUBJECTS: usize = 30_000;
 /// Of so many requests one is about a subject that was never heard of, at full load as in every
