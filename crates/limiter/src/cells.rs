@@ -99,12 +99,20 @@ impl<'a> Cells<'a> {
     /// cells.current.acknowledge(1);
     /// cells.current.mark_fresh_until_ms(5_000);
     /// cells.set_company(2);
+    /// assert_eq!(cells.company(), 2);
     /// // A sixteenth of what is left may be admitted here.
     /// assert!(matches!(table.decide_or_refresh(&request, now), Decision::Answered(_)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn set_company(&self, processes: u64) {
         self.current.ledger.set_company(processes);
+    }
+
+    /// How many processes use the subject, or may, as was [said](Self::set_company) last; 0 if
+    /// nothing was said yet.
+    #[must_use]
+    pub fn company(&self) -> u64 {
+        self.current.ledger.company()
     }
 
     /// How much of the current window is left at `now`; all of it while the clock is behind.

@@ -1,5 +1,6 @@
 //! The figures of PROMISES.md, and its plots: a function of nothing but the code.
 
+mod alone;
 mod faults;
 mod forgotten;
 mod memory;

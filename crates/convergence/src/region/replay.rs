@@ -52,10 +52,14 @@ impl Region {
         };
         let now_ms = at.ms();
         let shard = self.shard_of(cells.current.digest());
-        let usual = self.state(shard).map_or(1, |state| state.components.div_ceil(16));
+        let (usual, present) = self
+            .state(shard)
+            .map_or((1, None), |state| (state.components.div_ceil(16), state.present));
         let entry = self.subjects.enter(subject);
         let components = usual.max(entry.components.into());
-        let significance = significance(&self.tuning, components, &cells, at.now);
+        // Nobody else is present, and when this subject was last heard of, nobody else had used it.
+        let alone = present == Some(1) && cells.company() == 1;
+        let significance = significance(&self.tuning, (components, alone), &cells, at.now);
         if entry.resend || entry.lost || is_dirty(&cells) {
             self.unrecorded.begin(&mut entry.unrecorded_ms, now_ms);
         } else {
@@ -73,6 +77,7 @@ impl Region {
             both.into_iter().flatten().find(|(sent, _)| *sent == cell).map_or(0, |(_, total)| total)
         };
         let sent = sent_of(cells.current.ticket(subject)).max(cells.current.acked());
+        let significance = if sent == 0 { first(significance, &cells) } else { significance };
         let sent_previous = sent_of(cells.previous.ticket(subject)).max(cells.previous.acked());
         cells.current.replay_from(sent.saturating_add(significance));
         cells.previous.replay_from(sent_previous.saturating_add(1));
@@ -295,12 +300,20 @@ impl Tuning {
     }
 }
 
-/// How much a subject may keep to itself whose cells have so many components.
-fn significance(tuning: &Tuning, components: u64, cells: &Cells<'_>, now: Now) -> u64 {
+/// How much a subject may keep to itself whose cells have so many components, or that this process
+/// is alone with.
+fn significance(
+    tuning: &Tuning,
+    (components, alone): (u64, bool),
+    cells: &Cells<'_>,
+    now: Now,
+) -> u64 {
     let (used, limit) = cells.used_of_limit(now);
-    let of_room =
-        limit.saturating_sub(used) / tuning.replay_room_part.saturating_mul(components).max(1);
-    (limit / tuning.replay_part.max(1)).min(of_room).max(1)
+    let room = limit.saturating_sub(used);
+    let of_limit = limit / tuning.replay_part.max(1);
+    let of_room = room / tuning.replay_room_part.saturating_mul(components).max(1);
+    let unshared = if alone { room / tuning.replay_alone_part.max(1) } else { 0 };
+    of_limit.max(unshared).min(of_room).max(1)
 }
 
 /// Whether something was admitted that the region has not acknowledged.
@@ -308,15 +321,29 @@ fn is_dirty(cells: &Cells<'_>) -> bool {
     [cells.current, cells.previous].iter().any(|cell| cell.mine() > cell.acked())
 }
 
+/// How much of a cell is told first: by chance, from a quarter of what it may keep to itself to all
+/// of it. Subjects that are asked about in turn would otherwise all have enough to tell in the same
+/// turn, and so in each that follows, in waves that fill a store. Not less than a quarter: a cell
+/// that has little to tell in all would be told of twice.
+fn first(significance: u64, cells: &Cells<'_>) -> u64 {
+    let least = significance.div_ceil(4);
+    let spread = u128::from(significance - least) * u128::from(chance(cells, cells.sequence));
+    least.saturating_add(u64::try_from(spread >> 8).unwrap_or(0))
+}
+
 /// Some time in the last quarter of a wait, by chance: subjects that began together, at the start
 /// of a load or of a window, would otherwise be told together for ever, in waves that fill a store.
 fn staggered(wait_ms: u64, cells: &Cells<'_>, now_ms: u64) -> u64 {
+    let due_ms = now_ms.saturating_add(wait_ms - ((wait_ms / 4 * chance(cells, now_ms)) >> 8));
+    (due_ms - due_ms % TOGETHER_MS).saturating_sub(now_ms)
+}
+
+/// A number below 256 that is another one for each subject, and for each of these.
+fn chance(cells: &Cells<'_>, of: u64) -> u64 {
     // A multiplication spreads over its upper bits whatever differs between subjects and times.
     let [.., a, b, c, d, e, f, g, h] = *cells.current.digest().as_bytes();
-    let chance = u64::from_le_bytes([a, b, c, d, e, f, g, h]).wrapping_add(now_ms);
-    let chance = chance.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
-    let due_ms = now_ms.saturating_add(wait_ms - ((wait_ms / 4 * chance) >> 8));
-    (due_ms - due_ms % TOGETHER_MS).saturating_sub(now_ms)
+    let word = u64::from_le_bytes([a, b, c, d, e, f, g, h]).wrapping_add(of);
+    word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56
 }
 
 /// How long it takes to admit `cost` more, at the rate of this window so far.

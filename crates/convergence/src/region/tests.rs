@@ -2,8 +2,8 @@
 //! that the seeds' reference implementation asserts.
 
 use tidegate_limiter::{
-    Answer, Batch, BatchDecision, Cost, Decision, Limit, Now, Options, Part, Request, Seed, Source,
-    Subject, Table, Window,
+    Answer, Batch, BatchDecision, Consistency, Cost, Decision, Limit, Now, Options, Part, Request,
+    Seed, Source, Subject, Table, Window,
 };
 
 use tidegate_limiter::{AskedFor, Need, Reason};

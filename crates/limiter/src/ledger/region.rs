@@ -134,7 +134,7 @@ impl Ledger<'_> {
 
     /// How many processes use the subject, or may; 0 if that is not known yet.
     #[inline]
-    pub(super) fn company(&self) -> u64 {
+    pub(crate) fn company(&self) -> u64 {
         // ORDER: relaxed, as where it is written.
         self.back.company.load(Ordering::Relaxed)
     }

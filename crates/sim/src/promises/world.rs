@@ -13,9 +13,8 @@ use crate::overshoot::{part, spread};
 use crate::shape::Shape;
 use crate::world::World;
 
-/// How many regions, of two processes each.
+/// How many regions.
 const REGIONS: [usize; 5] = [1, 2, 3, 5, 10];
-const NODES: usize = 2;
 /// The window of all limits, how long a run lasts, and how many subjects it has.
 pub(super) const WINDOW_MS: u64 = 60_000;
 const LASTS_MS: u64 = 200_000;
@@ -39,6 +38,8 @@ pub(super) const fn worst_permille(regions: u64, limit: u64) -> u64 {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting {
     pub(super) regions: usize,
+    /// Processes of each.
+    pub(super) nodes: usize,
     pub(super) limit: u64,
     /// Requests of a window by the limit, in hundredths.
     pub(super) load_percent: u64,
@@ -49,10 +50,11 @@ pub(super) struct Setting {
 }
 
 impl Setting {
-    /// Three regions and twice the limit, by what is shipped.
+    /// Three regions of two processes each and twice the limit, by what is shipped.
     pub(super) fn usual() -> Self {
         Self {
             regions: 3,
+            nodes: 2,
             limit: 100,
             load_percent: 200,
             traffic: Traffic::Steady,
@@ -82,12 +84,12 @@ impl Seen {
 }
 
 fn options(setting: Setting, seed: u64) -> Options {
-    let Setting { regions, limit, load_percent, traffic, bounded, tuning, globe } = setting;
+    let Setting { regions, nodes, limit, load_percent, traffic, bounded, tuning, globe } = setting;
     let bounded_percent = if bounded { 100 } else { 0 };
     let kind = Kind { window_ms: WINDOW_MS, limit, bounded_percent };
     let requests = limit * load_percent * SUBJECTS * LASTS_MS / WINDOW_MS / 100;
     Options {
-        shape: Shape::dealt(regions, regions * NODES),
+        shape: Shape::dealt(regions, regions * nodes),
         regions_max: u16::try_from(regions.max(2)).unwrap_or(2),
         private: false,
         globe,
@@ -183,6 +185,7 @@ pub(super) fn add(all: &mut Promises, cells: u64) {
         lines,
     };
     all.pictures.push(Picture { name: "overshoot-regions", svg: plot.svg() });
+    super::alone::add(all, cells);
     super::pace::add(all, cells);
     add_floor(all, cells);
 }
