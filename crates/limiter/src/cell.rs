@@ -12,23 +12,25 @@ pub(crate) struct Spent {
     pub(crate) mine: Register,
 }
 
-/// What a decision adds to it.
+/// What a decision in a region looks at besides: what others have used, whether that is news, what
+/// may be lent, and whether what is admitted has to be told.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Heard {
     peers: Register,
     foreign: Register,
-}
-
-/// What an ordinary admission does not read: it writes `limit` if it is the first or near it, and
-/// in a region reads `fresh_until` and `replay_at`; a denial reads `reserved`.
-#[derive(Debug)]
-pub(crate) struct Marks {
     acked: Register,
-    confirmed: Register,
     fresh_until: Register,
     reserved: Register,
-    limit: Register,
     replay_at: Register,
+}
+
+/// What an ordinary admission does not look at: it writes `limit` if it is the first or near it.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Marks {
+    confirmed: Register,
+    limit: Register,
 }
 
 impl Spent {
@@ -39,28 +41,44 @@ impl Spent {
 
 impl Heard {
     pub(crate) fn new(turn: Turn) -> Self {
-        Self { peers: zero(turn), foreign: zero(turn) }
+        Self {
+            peers: zero(turn),
+            foreign: zero(turn),
+            acked: zero(turn),
+            fresh_until: zero(turn),
+            reserved: zero(turn),
+            replay_at: zero(turn),
+        }
+    }
+
+    /// The one that stands first.
+    #[inline]
+    pub(crate) const fn first(&self) -> &Register {
+        &self.peers
+    }
+
+    /// The one that stands last.
+    #[inline]
+    pub(crate) const fn last(&self) -> &Register {
+        &self.replay_at
+    }
+
+    /// Whether no batch holds anything in either cell, in whatever turn.
+    #[inline]
+    pub(crate) fn have_no_reservations([first, second]: [&Self; 2]) -> bool {
+        first.reserved.load().count() | second.reserved.load().count() == 0
     }
 }
 
 impl Marks {
     pub(crate) fn new(turn: Turn) -> Self {
-        Self {
-            acked: zero(turn),
-            confirmed: zero(turn),
-            fresh_until: zero(turn),
-            reserved: zero(turn),
-            limit: zero(turn),
-            replay_at: zero(turn),
-        }
+        Self { confirmed: zero(turn), limit: zero(turn) }
     }
-}
 
-impl Marks {
-    /// Whether no batch holds anything in either cell, in whatever turn.
+    /// The one that stands first.
     #[inline]
-    pub(crate) fn have_no_reservations([first, second]: &[Self; 2]) -> bool {
-        first.reserved.load().count() | second.reserved.load().count() == 0
+    pub(crate) const fn first(&self) -> &Register {
+        &self.confirmed
     }
 }
 
@@ -102,14 +120,14 @@ impl<'a> Cell<'a> {
         Self {
             claimed: &spent.claimed,
             mine: &spent.mine,
-            acked: &marks.acked,
+            acked: &heard.acked,
             peers: &heard.peers,
             confirmed: &marks.confirmed,
             foreign: &heard.foreign,
-            fresh_until: &marks.fresh_until,
-            reserved: &marks.reserved,
+            fresh_until: &heard.fresh_until,
+            reserved: &heard.reserved,
             limit: &marks.limit,
-            replay_at: &marks.replay_at,
+            replay_at: &heard.replay_at,
         }
     }
 

@@ -46,20 +46,23 @@ pub(crate) struct Front {
     spent: [Spent; 2],
 }
 
-/// What a decision reads only if there is a reason to: others have used the subject too, the
-/// limit is near or exhausted, a window begins.
+/// What a decision reads only if there is a reason to: the process is one of several, the limit is
+/// near or exhausted, a window begins. What it reads of a cell in a region stands together, with
+/// what it reads of both cells in between: eight words, which are one line or two.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Back {
-    heard: [Heard; 2],
+    heard_first: Heard,
     /// Until when, on the monotonic clock, admissions are checked with the region first.
     strict_until: AtomicU64,
+    /// How many processes use the subject, or may: their shares of the room are that small.
+    company: AtomicU64,
+    heard_second: Heard,
+    marks: [Marks; 2],
     /// The largest limit exhausted while strict: requests above it are not concerned.
     strict_limit: AtomicU64,
     /// Until when, on the monotonic clock, the region is not asked again after it did not answer.
     retry_at: AtomicU64,
-    /// How many processes use the subject, or may: their shares of the room are that small.
-    company: AtomicU64,
-    marks: [Marks; 2],
     /// When a turn [began](Began). Written before it begins, so there is one for the current turn
     /// and one for each that may follow it.
     turned_at: [Register; 3],
@@ -150,16 +153,23 @@ impl Back {
     pub(crate) fn free() -> Self {
         let both = [0, 1];
         Self {
-            heard: both.map(|_| Heard::new(Turn::RETIRED)),
+            heard_first: Heard::new(Turn::RETIRED),
             strict_until: AtomicU64::new(0),
+            company: AtomicU64::new(0),
+            heard_second: Heard::new(Turn::RETIRED),
+            marks: both.map(|_| Marks::new(Turn::RETIRED)),
             strict_limit: AtomicU64::new(0),
             retry_at: AtomicU64::new(0),
-            company: AtomicU64::new(0),
-            marks: both.map(|_| Marks::new(Turn::RETIRED)),
             turned_at: [0, 1, 2].map(|_| Register::new(Word::new(Turn::FIRST, 0))),
             kind: AtomicU64::new(1),
             digest: both.map(AtomicU64::new),
         }
+    }
+
+    /// What is heard of the two cells, in their order.
+    #[inline]
+    const fn heard(&self) -> [&Heard; 2] {
+        [&self.heard_first, &self.heard_second]
     }
 }
 
@@ -196,13 +206,26 @@ impl<'a> Ledger<'a> {
         Self { front, back }
     }
 
-    /// Reads a word of every line of the back; the front was read by who found it.
+    /// Reads words of the back that are a line apart at most; the front was read by who found it.
     #[inline]
     pub(crate) fn warm(&self) {
-        let Back { strict_until, turned_at, digest, .. } = self.back;
-        let (until, name) =
-            (strict_until.load(Ordering::Relaxed), digest[1].load(Ordering::Relaxed));
-        std::hint::black_box((until, turned_at[0].load(), name));
+        let Back { heard_first, strict_until, marks, turned_at, digest, .. } = self.back;
+        let words = [strict_until, &digest[1]].map(|word| word.load(Ordering::Relaxed));
+        let registers = [heard_first.first(), marks[0].first(), &turned_at[2]].map(Register::load);
+        std::hint::black_box((words, registers));
+    }
+
+    /// Reads a word of the front and, if the process is one of several, one of each line of the
+    /// back that an ordinary admission then reads.
+    #[inline(always)]
+    pub(crate) fn read_ahead(&self, regional: bool) {
+        // ORDER: relaxed. Nothing depends on what is read.
+        std::hint::black_box(self.front.era.load(Ordering::Relaxed));
+        if regional {
+            let Back { heard_first, strict_until, heard_second, .. } = self.back;
+            let registers = [heard_first.first(), heard_second.last()].map(Register::load);
+            std::hint::black_box((registers, strict_until.load(Ordering::Relaxed)));
+        }
     }
 
     /// Takes a free ledger into use and returns its era. Only one thread at a time may call this
@@ -339,7 +362,7 @@ impl<'a> Ledger<'a> {
     #[expect(clippy::indexing_slicing, reason = "two cells, and 0 or 1")]
     pub(crate) fn cell(&self, turn: Turn) -> Cell<'a> {
         let at = turn.cell();
-        Cell::of(&self.front.spent[at], &self.back.heard[at], &self.back.marks[at])
+        Cell::of(&self.front.spent[at], self.back.heard()[at], &self.back.marks[at])
     }
 
     /// From now on decisions look at what was heard of others.

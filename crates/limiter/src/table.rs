@@ -210,6 +210,18 @@ impl Table {
         Key::of(subject, &self.seed)
     }
 
+    /// Reads ahead what is kept of subjects that are decided on next. Nothing depends on it, so
+    /// that there is nothing to explore.
+    #[inline(always)]
+    pub(crate) fn read_ahead(&self, keys: &[Key]) {
+        if cfg!(any(loom, shuttle)) {
+            return;
+        }
+        for key in keys {
+            self.shard(key).read_ahead(key, self.is_regional());
+        }
+    }
+
     /// Finds the ledger of a subject; with the lock from the start if `locked`.
     pub(crate) fn find(&self, key: &Key, locked: bool) -> Option<Spot<'_>> {
         let shard = self.shard(key);

@@ -10,6 +10,7 @@
 use arrayvec::ArrayVec;
 
 use crate::answer::{Answer, BatchAnswer};
+use crate::key::Key;
 use crate::ledger::{Claim, Look, Terms};
 use crate::request::Request;
 use crate::table::{Spot, Table};
@@ -74,10 +75,14 @@ pub(super) fn admit(
     if requests.len() > ITEMS_MAX {
         return false;
     }
+    // All names first, then what is kept of all: on a large table an item waits for memory, and so
+    // they wait together.
+    let keys: Items<Key> = requests.iter().map(|request| table.key(&request.subject)).collect();
+    table.read_ahead(&keys);
     let (spots, taken) = (ArrayVec::new(), ArrayVec::new());
     let mut held = Held { asks, marked: table.is_regional(), committed: false, spots, taken };
-    for request in requests {
-        let Some(spot) = table.find(&table.key(&request.subject), false) else { return false };
+    for key in &keys {
+        let Some(spot) = table.find(key, false) else { return false };
         // Duplicated subjects count in the order given, which a glance does not see.
         if held.spots.iter().any(|other| other.ledger.is_same(&spot.ledger)) {
             return false;

@@ -1,6 +1,6 @@
 //! The decision itself: look, decide by a pure function, swap one word, look once more.
 
-use crate::cell::Marks;
+use crate::cell::Heard;
 use crate::register::{COUNT_MAX, Turn, Word, Write};
 use crate::request::{Cost, Limit, Window};
 use crate::sync::Ordering;
@@ -280,7 +280,7 @@ impl Ledger<'_> {
     /// What a look used, without what batches in flight have reserved.
     #[inline]
     pub(super) fn settled(&self, look: &Look, window: Window) -> u64 {
-        if Marks::have_no_reservations(&self.back.marks) {
+        if Heard::have_no_reservations(self.back.heard()) {
             return look.used;
         }
         self.used_without_reservations(look, window)

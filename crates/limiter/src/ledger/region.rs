@@ -148,7 +148,10 @@ impl Ledger<'_> {
     /// How old what a decision knows of the region is, at most. INV-28: never less than it is.
     pub(crate) fn age_ms(&self, place: Place, window: Window, fresh_ms: u64, now: Now) -> u64 {
         let fresh_until = |turn: Turn| self.cell(turn).fresh_until.read(turn);
-        let both = [fresh_until(place.turn), fresh_until(place.turn.previous())];
+        let current = fresh_until(place.turn);
+        // Of what is known of the current cell, the previous one says nothing.
+        let before = if current == 0 { fresh_until(place.turn.previous()) } else { 0 };
+        let both = [current, before];
         age_of(both, place, (window, fresh_ms), now)
     }
 

@@ -104,6 +104,16 @@ impl Shard {
             .find(key.hash, |at| self.spot(at).filter(|spot| spot.ledger.is_of(key.fingerprint)))
     }
 
+    /// Reads ahead what is kept of a subject, so that several can be waited for at once: nearly
+    /// always the right one, and nothing depends on it.
+    #[inline(always)]
+    pub(crate) fn read_ahead(&self, key: &Key, regional: bool) {
+        let ledger = self.index.find_first(key.hash).and_then(|at| self.ledgers.get(at));
+        if let Some(ledger) = ledger {
+            ledger.read_ahead(regional);
+        }
+    }
+
     /// [`Shard::find`], unless another subject has the same tag and comes first: the front of the
     /// ledger, and its era.
     #[inline(always)]

@@ -17,8 +17,8 @@ const TRAFFIC: [(Traffic, &str); 2] = [(Traffic::Steady, "steady"), (Traffic::Bu
 /// A table: as shipped, and as if it were in company.
 pub(super) fn add(all: &mut Promises, cells: u64) {
     let mut text = String::from(
-        "| regions | limit | traffic | alone p50 | p99 | worst | as in company p50 | p99 | worst |\n\
-         |---|---|---|---|---|---|---|---|---|\n",
+        "| regions | limit | traffic | alone p50 | p99 | worst | as in company p50 | p99 | worst \
+         |\n|---|---|---|---|---|---|---|---|---|\n",
     );
     let company = Tuning { replay_alone_part: u64::MAX, ..Tuning::default() };
     for (traffic, name) in TRAFFIC {
