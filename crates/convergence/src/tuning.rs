@@ -25,10 +25,10 @@ pub struct Tuning {
     /// ...or one part in this many of the room that is left, for each process that uses it. Both
     /// by simulation: with them bursts overshoot no more than with one increment per request.
     pub replay_room_part: u64,
-    /// The same, of the room, for a process that is alone in its region: nobody there is misled by
-    /// what it keeps to itself. Half of what it may lend itself, so that it is told before more has
-    /// to be asked for. By simulation, regions of one process admit as much as with a part of the
-    /// limit.
+    /// The same as [`replay_part`](Self::replay_part) for a process that is alone in its region,
+    /// while half of the limit is left: nobody there is misled by what it keeps to itself. Less
+    /// than what it may lend itself of the half, so that it is told before more has to be asked
+    /// for.
     pub replay_alone_part: u64,
     /// The least a subject waits that has less to tell...
     pub replay_min_ms: u64,
@@ -90,7 +90,7 @@ impl Default for Tuning {
             ask_wants_max: 512,
             replay_part: 64,
             replay_room_part: 8,
-            replay_alone_part: 16,
+            replay_alone_part: 24,
             replay_min_ms: 250,
             replay_max_ms: 2_000,
             replay_timeout_ms: 2_000,

@@ -51,12 +51,6 @@ impl Heard {
         }
     }
 
-    /// The one that stands first.
-    #[inline]
-    pub(crate) const fn first(&self) -> &Register {
-        &self.peers
-    }
-
     /// The one that stands last.
     #[inline]
     pub(crate) const fn last(&self) -> &Register {
@@ -65,7 +59,7 @@ impl Heard {
 
     /// Whether no batch holds anything in either cell, in whatever turn.
     #[inline]
-    pub(crate) fn have_no_reservations([first, second]: [&Self; 2]) -> bool {
+    pub(crate) fn have_no_reservations([first, second]: &[Self; 2]) -> bool {
         first.reserved.load().count() | second.reserved.load().count() == 0
     }
 }
@@ -73,12 +67,6 @@ impl Heard {
 impl Marks {
     pub(crate) fn new(turn: Turn) -> Self {
         Self { confirmed: zero(turn), limit: zero(turn) }
-    }
-
-    /// The one that stands first.
-    #[inline]
-    pub(crate) const fn first(&self) -> &Register {
-        &self.confirmed
     }
 }
 

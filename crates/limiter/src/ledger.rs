@@ -47,17 +47,16 @@ pub(crate) struct Front {
 }
 
 /// What a decision reads only if there is a reason to: the process is one of several, the limit is
-/// near or exhausted, a window begins. What it reads of a cell in a region stands together, with
-/// what it reads of both cells in between: eight words, which are one line or two.
+/// near or exhausted, a window begins. What it reads in a region stands together at the beginning:
+/// left to the compiler it was in four lines.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Back {
-    heard_first: Heard,
     /// Until when, on the monotonic clock, admissions are checked with the region first.
     strict_until: AtomicU64,
     /// How many processes use the subject, or may: their shares of the room are that small.
     company: AtomicU64,
-    heard_second: Heard,
+    heard: [Heard; 2],
     marks: [Marks; 2],
     /// The largest limit exhausted while strict: requests above it are not concerned.
     strict_limit: AtomicU64,
@@ -153,10 +152,9 @@ impl Back {
     pub(crate) fn free() -> Self {
         let both = [0, 1];
         Self {
-            heard_first: Heard::new(Turn::RETIRED),
             strict_until: AtomicU64::new(0),
             company: AtomicU64::new(0),
-            heard_second: Heard::new(Turn::RETIRED),
+            heard: both.map(|_| Heard::new(Turn::RETIRED)),
             marks: both.map(|_| Marks::new(Turn::RETIRED)),
             strict_limit: AtomicU64::new(0),
             retry_at: AtomicU64::new(0),
@@ -164,12 +162,6 @@ impl Back {
             kind: AtomicU64::new(1),
             digest: both.map(AtomicU64::new),
         }
-    }
-
-    /// What is heard of the two cells, in their order.
-    #[inline]
-    const fn heard(&self) -> [&Heard; 2] {
-        [&self.heard_first, &self.heard_second]
     }
 }
 
@@ -209,9 +201,9 @@ impl<'a> Ledger<'a> {
     /// Reads words of the back that are a line apart at most; the front was read by who found it.
     #[inline]
     pub(crate) fn warm(&self) {
-        let Back { heard_first, strict_until, marks, turned_at, digest, .. } = self.back;
+        let Back { strict_until, heard, turned_at, digest, .. } = self.back;
         let words = [strict_until, &digest[1]].map(|word| word.load(Ordering::Relaxed));
-        let registers = [heard_first.first(), marks[0].first(), &turned_at[2]].map(Register::load);
+        let registers = [heard[0].last(), heard[1].last(), &turned_at[2]].map(Register::load);
         std::hint::black_box((words, registers));
     }
 
@@ -222,9 +214,9 @@ impl<'a> Ledger<'a> {
         // ORDER: relaxed. Nothing depends on what is read.
         std::hint::black_box(self.front.era.load(Ordering::Relaxed));
         if regional {
-            let Back { heard_first, strict_until, heard_second, .. } = self.back;
-            let registers = [heard_first.first(), heard_second.last()].map(Register::load);
-            std::hint::black_box((registers, strict_until.load(Ordering::Relaxed)));
+            let Back { strict_until, heard: [first, second], .. } = self.back;
+            let registers = [first, second].map(|heard| heard.last().load());
+            std::hint::black_box((strict_until.load(Ordering::Relaxed), registers));
         }
     }
 
@@ -362,7 +354,7 @@ impl<'a> Ledger<'a> {
     #[expect(clippy::indexing_slicing, reason = "two cells, and 0 or 1")]
     pub(crate) fn cell(&self, turn: Turn) -> Cell<'a> {
         let at = turn.cell();
-        Cell::of(&self.front.spent[at], self.back.heard()[at], &self.back.marks[at])
+        Cell::of(&self.front.spent[at], &self.back.heard[at], &self.back.marks[at])
     }
 
     /// From now on decisions look at what was heard of others.

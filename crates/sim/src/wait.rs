@@ -124,6 +124,10 @@ impl World {
 
     /// A caller does not wait longer.
     pub(crate) fn deadline(&mut self, node: usize, number: u32, waiter: Waiter, leaves: bool) {
+        // Who was about to go away when everything was mended stays.
+        if leaves && self.healed {
+            return;
+        }
         self.with_process(node, number, |world, process| {
             let Some(caller) = process.callers.remove(&waiter) else { return };
             world.report.events += 1;

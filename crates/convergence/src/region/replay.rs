@@ -59,7 +59,7 @@ impl Region {
         let components = usual.max(entry.components.into());
         // Nobody else is present, and when this subject was last heard of, nobody else had used it.
         let alone = present == Some(1) && cells.company() == 1;
-        let significance = significance(&self.tuning, (components, alone), &cells, at.now);
+        let keeps = Keeps::of(&self.tuning, (components, alone), &cells, at.now);
         if entry.resend || entry.lost || is_dirty(&cells) {
             self.unrecorded.begin(&mut entry.unrecorded_ms, now_ms);
         } else {
@@ -77,7 +77,7 @@ impl Region {
             both.into_iter().flatten().find(|(sent, _)| *sent == cell).map_or(0, |(_, total)| total)
         };
         let sent = sent_of(cells.current.ticket(subject)).max(cells.current.acked());
-        let significance = if sent == 0 { first(significance, &cells) } else { significance };
+        let significance = keeps.after(sent, &cells);
         let sent_previous = sent_of(cells.previous.ticket(subject)).max(cells.previous.acked());
         cells.current.replay_from(sent.saturating_add(significance));
         cells.previous.replay_from(sent_previous.saturating_add(1));
@@ -92,7 +92,8 @@ impl Region {
             0
         } else if unsent > 0 {
             let mine = cells.current.mine();
-            let wait_ms = wait_ms(significance - unsent, mine, &cells, at.now).min(replay_max_ms);
+            let wait_ms = wait_ms(significance.saturating_sub(unsent), mine, &cells, at.now)
+                .min(replay_max_ms);
             staggered(wait_ms, &cells, now_ms).max(tuning.replay_min_ms)
         } else if unsent_previous > 0 {
             tuning.replay_min_ms
@@ -300,35 +301,50 @@ impl Tuning {
     }
 }
 
-/// How much a subject may keep to itself whose cells have so many components, or that this process
-/// is alone with.
-fn significance(
-    tuning: &Tuning,
-    (components, alone): (u64, bool),
-    cells: &Cells<'_>,
-    now: Now,
-) -> u64 {
-    let (used, limit) = cells.used_of_limit(now);
-    let room = limit.saturating_sub(used);
-    let of_limit = limit / tuning.replay_part.max(1);
-    let of_room = room / tuning.replay_room_part.saturating_mul(components).max(1);
-    let unshared = if alone { room / tuning.replay_alone_part.max(1) } else { 0 };
-    of_limit.max(unshared).min(of_room).max(1)
+/// How much a subject may keep to itself.
+#[derive(Clone, Copy, Debug)]
+struct Keeps {
+    /// From one record to the next.
+    usually: u64,
+    /// Never more than this.
+    at_most: u64,
+}
+
+impl Keeps {
+    /// Of a subject whose cells have so many components, or that this process is alone with.
+    fn of(tuning: &Tuning, (components, alone): (u64, bool), cells: &Cells<'_>, now: Now) -> Self {
+        let (used, limit) = cells.used_of_limit(now);
+        let room = limit.saturating_sub(used);
+        let at_most = room / tuning.replay_room_part.saturating_mul(components).max(1);
+        let shared = limit / tuning.replay_part.max(1);
+        // While half of it is left: less would come too near to what may be lent.
+        let unshared =
+            if alone && used <= limit / 2 { limit / tuning.replay_alone_part.max(1) } else { 0 };
+        Self { usually: shared.max(unshared).max(1), at_most: at_most.max(1) }
+    }
+
+    /// How much more than was `sent` of a cell is told at once: up to the next of those totals
+    /// that are told of this one, which are as far apart, and elsewhere for each cell. Otherwise
+    /// subjects that are asked about in turn would all have enough to tell in the same turn, and in
+    /// each that follows, in waves that fill a store. If that is near, up to the one after it, or
+    /// whatever is told for another reason would be told twice.
+    fn after(self, sent: u64, cells: &Cells<'_>) -> u64 {
+        let of_cell = u128::from(self.usually) * u128::from(chance(cells, cells.sequence));
+        self.next(sent, u64::try_from(of_cell >> 8).unwrap_or(0))
+    }
+
+    fn next(self, sent: u64, of_cell: u64) -> u64 {
+        let Self { usually, at_most } = self;
+        let passed = sent.saturating_add(of_cell) % usually;
+        let next = usually - passed;
+        let told = if next < usually.div_ceil(4) { next.saturating_add(usually) } else { next };
+        told.min(at_most)
+    }
 }
 
 /// Whether something was admitted that the region has not acknowledged.
 fn is_dirty(cells: &Cells<'_>) -> bool {
     [cells.current, cells.previous].iter().any(|cell| cell.mine() > cell.acked())
-}
-
-/// How much of a cell is told first: by chance, from a quarter of what it may keep to itself to all
-/// of it. Subjects that are asked about in turn would otherwise all have enough to tell in the same
-/// turn, and so in each that follows, in waves that fill a store. Not less than a quarter: a cell
-/// that has little to tell in all would be told of twice.
-fn first(significance: u64, cells: &Cells<'_>) -> u64 {
-    let least = significance.div_ceil(4);
-    let spread = u128::from(significance - least) * u128::from(chance(cells, cells.sequence));
-    least.saturating_add(u64::try_from(spread >> 8).unwrap_or(0))
 }
 
 /// Some time in the last quarter of a wait, by chance: subjects that began together, at the start
@@ -357,6 +373,26 @@ fn wait_ms(cost: u64, mine: u64, cells: &Cells<'_>, now: Now) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_told_at_once_is_a_quarter_of_what_is_kept_to_five_quarters() {
+        for usually in 1..=64 {
+            for of_cell in 0..usually {
+                let keeps = Keeps { usually, at_most: u64::MAX };
+                let mut sent = 0;
+                let first = keeps.next(sent, of_cell);
+                assert!((usually.div_ceil(4)..usually * 5 / 4 + 1).contains(&first), "{usually}");
+                for _ in 0..3 {
+                    sent += keeps.next(sent, of_cell);
+                    assert_eq!(keeps.next(sent, of_cell), usually, "from then on, all of it");
+                }
+                // Told for another reason just before: not twice.
+                let early = keeps.next(sent + usually - 1, of_cell);
+                assert_eq!(early, if usually > 4 { usually + 1 } else { 1 });
+                assert_eq!(Keeps { usually, at_most: 1 }.next(sent, of_cell), 1);
+            }
+        }
+    }
 
     #[test]
     fn more_replays_are_under_way_where_a_long_line_waits() {

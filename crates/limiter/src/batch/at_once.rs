@@ -75,8 +75,8 @@ pub(super) fn admit(
     if requests.len() > ITEMS_MAX {
         return false;
     }
-    // All names first, then what is kept of all: on a large table an item waits for memory, and so
-    // they wait together.
+    // All names first, then what is kept of all: an item waits for memory that is in no cache, and
+    // so all wait together.
     let keys: Items<Key> = requests.iter().map(|request| table.key(&request.subject)).collect();
     table.read_ahead(&keys);
     let (spots, taken) = (ArrayVec::new(), ArrayVec::new());

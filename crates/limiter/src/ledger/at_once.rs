@@ -211,7 +211,7 @@ impl Ledger<'_> {
     /// [`Ledger::claim`]: it is the limit's doing, and it still is as it was.
     #[inline(always)]
     pub(crate) fn confirms(&self, glance: &Glance, era: u64) -> bool {
-        let settled = Heard::have_no_reservations(self.back.heard());
+        let settled = Heard::have_no_reservations(&self.back.heard);
         // As in `see`: afterwards, because whoever begins a turn moves the position first. As in
         // `claim_where`: nothing was released in between, and it is the subject's.
         let Glance { at, cells, .. } = *glance;

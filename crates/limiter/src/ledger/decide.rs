@@ -280,7 +280,7 @@ impl Ledger<'_> {
     /// What a look used, without what batches in flight have reserved.
     #[inline]
     pub(super) fn settled(&self, look: &Look, window: Window) -> u64 {
-        if Heard::have_no_reservations(self.back.heard()) {
+        if Heard::have_no_reservations(&self.back.heard) {
             return look.used;
         }
         self.used_without_reservations(look, window)

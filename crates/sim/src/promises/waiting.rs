@@ -124,7 +124,9 @@ fn add_kills(all: &mut Promises, kills: u64) {
          |---|---|---|---|---|---|---|---|\n",
     );
     let reach_ms = Tuning::default().replay_max_ms + WAY_MS;
-    for (nodes, consistency) in [(1, Consistency::Fast), (2, Consistency::Bounded)] {
+    // One that is alone and says so, one that nobody knows of, and one in company.
+    let rules = [(1, Consistency::Bounded), (1, Consistency::Fast), (2, Consistency::Bounded)];
+    for (nodes, consistency) in rules {
         for rate in KILL_RATES {
             let most = (rate * reach_ms).div_ceil(1_000);
             let options = FleetOptions { nodes, consistency, ..FleetOptions::default() };
