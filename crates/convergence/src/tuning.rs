@@ -20,7 +20,7 @@ pub struct Tuning {
     /// batch may come on top, of costs as of cells: far from what a store refuses.
     pub ask_wants_max: usize,
     /// A subject is replayed at once when what it has not sent is one part in this many of its
-    /// limit...
+    /// limit, or up to a quarter more until it is in step with its cell...
     pub replay_part: u64,
     /// ...or one part in this many of the room that is left, for each process that uses it. Both
     /// by simulation: with them bursts overshoot no more than with one increment per request.
