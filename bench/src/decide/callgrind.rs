@@ -13,7 +13,7 @@ use crate::Failure;
 use crate::report::{Line, Table, tenth};
 
 /// The workloads that are counted.
-const COUNTED: [&str; 4] = ["hot", "uniform", "denied", "batch5"];
+const COUNTED: [&str; 6] = ["hot", "uniform", "denied", "batch5", "region", "region-batch5"];
 /// How far a figure may rise above the baseline before it is a regression.
 const TOLERATED: f64 = 1.02;
 /// And how far below it may fall before the baseline is worth being made anew.
@@ -136,7 +136,7 @@ pub(crate) fn read_total(out: &Path) -> Result<u64, Failure> {
 }
 
 fn unit(workload: &str) -> &'static str {
-    if workload == "batch5" { "instructions/batch" } else { "instructions/decision" }
+    if workload.ends_with("batch5") { "instructions/batch" } else { "instructions/decision" }
 }
 
 impl Baseline {

@@ -18,6 +18,8 @@ pub(crate) struct Setup {
     pub(crate) limit: u32,
     /// Whether the workload asks for five keys at once.
     pub(crate) batch: bool,
+    /// Whether the process is one of several in a region that has just told of all keys.
+    pub(crate) region: bool,
 }
 
 /// What a table says it holds.

@@ -2,6 +2,7 @@
 
 use super::contestant::{Drive, Noop, Setup};
 use super::ours::{Bare, Tidegate, TidegateBatch};
+use super::region::{Region, RegionBatch};
 use super::workload::{Field, Workload};
 use crate::Failure;
 
@@ -18,6 +19,8 @@ pub(crate) fn share(name: &str) -> u64 {
 /// A new contestant; `None` if it has no part in what is built here.
 pub(crate) fn enter(name: &str, setup: Setup) -> Result<Option<Box<dyn Drive>>, Failure> {
     Ok(match name {
+        "tidegate" if setup.region && setup.batch => Some(Box::new(RegionBatch::new(setup)?)),
+        "tidegate" if setup.region => Some(Box::new(Region::new(setup)?)),
         "tidegate" if setup.batch => Some(Box::new(TidegateBatch::new(setup)?)),
         "tidegate" => Some(Box::new(Tidegate::new(setup)?)),
         "bare" => Some(Box::new(Bare::new(setup)?)),

@@ -52,7 +52,7 @@ impl Filled {
 
 /// Fills a contestant and prints what that took.
 pub(crate) fn probe(args: &ProbeArgs) -> Result<ExitCode, Failure> {
-    let setup = Setup { keys: args.subjects, limit: 1_000_000_000, batch: false };
+    let setup = Setup { keys: args.subjects, limit: 1_000_000_000, batch: false, region: false };
     // Once before the first reading, so that the text's own memory is not counted.
     drop(Script::each_once(CHUNK));
     let before = machine::resident_bytes().ok_or("/proc/self/status does not say VmRSS")?;
@@ -88,7 +88,7 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<ExitCode, Failure> {
 
 /// Has `contestant` filled in a fresh process; `None` if it is not built in or has no memory.
 pub(crate) fn measure(contestant: &str, subjects: usize) -> Result<Option<Filled>, Failure> {
-    let tiny = Setup { keys: 1, limit: 1, batch: false };
+    let tiny = Setup { keys: 1, limit: 1, batch: false, region: false };
     if ["bare", "noop"].contains(&contestant) || field::enter(contestant, tiny)?.is_none() {
         return Ok(None);
     }

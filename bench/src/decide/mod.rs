@@ -10,6 +10,7 @@ pub(crate) mod memory;
 mod ours;
 #[cfg(feature = "controls")]
 mod peers;
+mod region;
 mod rounds;
 mod targets;
 mod workload;
@@ -41,7 +42,8 @@ pub(crate) struct Args {
     /// cost grows with the memory that is touched. The targets are not meant for it.
     #[arg(long)]
     keys: Option<usize>,
-    /// Only these workloads: hot, uniform, zipf, denied, uniform+prev, batch5, memory.
+    /// Only these workloads: hot, uniform, zipf, denied, uniform+prev, batch5, region,
+    /// region-batch5, memory.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Only these contestants.

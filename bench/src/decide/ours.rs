@@ -13,18 +13,22 @@ use crate::Failure;
 /// The smallest step in which the budget is raised until all keys fit.
 const BUDGET_STEP_BYTES: usize = 16 << 20;
 /// Requests in a batch.
-const BATCH: usize = 5;
+pub(super) const BATCH: usize = 5;
 
 /// A table and the terms that all requests share.
-struct Desk {
-    table: Table,
+pub(super) struct Desk {
+    pub(super) table: Table,
     window: Window,
     limit: Limit,
 }
 
 impl Desk {
-    fn new(setup: Setup) -> Result<Self, Failure> {
-        let table = Table::new(options(setup.keys), Seed::from_bytes([7; 32]));
+    pub(super) fn new(setup: Setup) -> Result<Self, Failure> {
+        let mut options = options(setup.keys);
+        if setup.region {
+            options = options.with_region();
+        }
+        let table = Table::new(options, Seed::from_bytes([7; 32]));
         let window = Window::from_millis(WINDOW_MS)?;
         Ok(Self { table, window, limit: Limit::new(u64::from(setup.limit)) })
     }
@@ -42,11 +46,26 @@ impl Desk {
     }
 
     #[inline(always)]
-    fn ask<'a>(&self, script: &'a Script, at: usize) -> Option<Request<'a>> {
+    pub(super) fn ask<'a>(&self, script: &'a Script, at: usize) -> Option<Request<'a>> {
         self.request(script.key(at)?).ok()
     }
 
-    fn accounted(&self) -> Accounted {
+    #[inline(always)]
+    pub(super) fn ask_five<'a>(
+        &self,
+        script: &'a Script,
+        at: usize,
+    ) -> Option<[Request<'a>; BATCH]> {
+        Some([
+            self.ask(script, at)?,
+            self.ask(script, at + 1)?,
+            self.ask(script, at + 2)?,
+            self.ask(script, at + 3)?,
+            self.ask(script, at + 4)?,
+        ])
+    }
+
+    pub(super) fn accounted(&self) -> Accounted {
         Accounted { subjects: self.table.subjects(), bytes: self.table.accounted_bytes() }
     }
 }
@@ -63,7 +82,7 @@ fn options(keys: usize) -> Options {
     options
 }
 
-fn reading(ms: u64) -> Now {
+pub(super) fn reading(ms: u64) -> Now {
     Now::new(START_UNIX_MS + ms, ms)
 }
 
@@ -103,17 +122,6 @@ impl TidegateBatch {
     pub(crate) fn new(setup: Setup) -> Result<Self, Failure> {
         Ok(Self(Desk::new(setup)?))
     }
-
-    #[inline(always)]
-    fn requests<'a>(&self, script: &'a Script, at: usize) -> Option<[Request<'a>; BATCH]> {
-        Some([
-            self.0.ask(script, at)?,
-            self.0.ask(script, at + 1)?,
-            self.0.ask(script, at + 2)?,
-            self.0.ask(script, at + 3)?,
-            self.0.ask(script, at + 4)?,
-        ])
-    }
 }
 
 impl Contestant for TidegateBatch {
@@ -127,7 +135,7 @@ impl Contestant for TidegateBatch {
 
     #[inline(always)]
     fn decide(&self, script: &Script, at: usize, now: Now) -> bool {
-        let Some(requests) = self.requests(script, at) else { return false };
+        let Some(requests) = self.0.ask_five(script, at) else { return false };
         let Ok(batch) = Batch::new(&requests) else { return false };
         let answer = self.0.table.decide_all(&batch, now);
         // By reference: the answer has room for a hundred items, and a copy would be ours to pay.

@@ -53,7 +53,7 @@ impl Workload {
             questions: 1_000_000,
             denied: false,
             previous: false,
-            setup: Setup { keys, limit: PLENTY, batch: false },
+            setup: Setup { keys, limit: PLENTY, batch: false, region: false },
             order,
         }
     }
@@ -95,7 +95,7 @@ impl Workload {
 }
 
 /// All workloads, in the order of the report.
-pub(crate) fn all() -> [Workload; 6] {
+pub(crate) fn all() -> [Workload; 8] {
     let hot = Workload { questions: 2_000_000, ..Workload::new("hot", Order::Hot, 1) };
     let uniform = Workload::new("uniform", Order::Uniform, 100_000);
     let zipf = Workload::new("zipf", Order::Zipf, 1_000_000);
@@ -105,5 +105,13 @@ pub(crate) fn all() -> [Workload; 6] {
     let five = Setup { batch: true, ..uniform.setup };
     let batch =
         Workload { name: "batch5", field: Field::Ours, questions: 200_000, setup: five, ..uniform };
-    [hot, uniform, zipf, denied, previous, batch]
+    let in_region = |name, workload: Workload| Workload {
+        name,
+        field: Field::Ours,
+        setup: Setup { region: true, ..workload.setup },
+        ..workload
+    };
+    let (region, region_batch) =
+        (in_region("region", uniform), in_region("region-batch5", batch));
+    [hot, uniform, zipf, denied, previous, batch, region, region_batch]
 }

@@ -71,6 +71,9 @@ const CALM_S: f64 = 4.0;
 /// How long nobody is loaded, so that servers that share tell their stores what they still have to
 /// tell: twice as long as that takes, and the cores are free for whoever is next.
 const SETTLE_S: f64 = 3.0;
+/// How long a round takes, at least: at full load a subject uses a fifth of its limit in one, so
+/// that with few cases it would come near it, where everything costs more.
+const ROUND_LEAST_S: f64 = 40.0;
 /// Rounds of half load of those whose latency has a target. A pause of milliseconds that hits one
 /// of a hundred requests is the whole of a p99: what is felt takes more rounds to tell than what is
 /// used.
@@ -240,7 +243,10 @@ async fn measure(
             measured.push(Contest::new(*case, running, scene)?);
         }
     }
+    let mut rested = time::now();
     for round in 0..rounds {
+        time::sleep(rested.saturating_duration_since(time::now())).await;
+        rested = time::now() + scene.lasting(ROUND_LEAST_S);
         eprintln!("round {} of {rounds}", round + 1);
         let mut told = true;
         for together in measured.chunk_by_mut(Contest::takes_turns_with) {
