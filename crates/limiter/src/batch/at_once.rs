@@ -2,16 +2,17 @@
 //! speaks for hearing the region, and of each limit half is left. Whatever is out of the ordinary
 //! is left to the decision that can take its time.
 //!
-//! What a process on its own claims here is not marked as reserved: that would be two more swaps
-//! for each item, in a line that is otherwise not needed. It is taken back only if somebody else
-//! came in between and used up what was seen; ADR 6 has what that may do to others. In a region it
-//! is marked, because there a denial that is not said to be by reservations has everybody read.
+//! What is claimed here is not marked as reserved: that would be two more swaps for each item, in a
+//! line that is otherwise not written to. It is taken back only if somebody else came in between
+//! and used up what was seen; ADR 6 has what that may do to others. In a region a denial that is
+//! not said to be by reservations has everybody read for a window: there a cost is marked that is
+//! more than the little that may be missing of a limit when it is said to be exhausted.
 
 use arrayvec::ArrayVec;
 
 use crate::answer::{Answer, BatchAnswer};
 use crate::key::Key;
-use crate::ledger::{Claim, Look, Terms};
+use crate::ledger::{Claim, Ordinary, Sighting, Terms};
 use crate::request::Request;
 use crate::table::{Spot, Table};
 use crate::time::Now;
@@ -19,56 +20,50 @@ use crate::time::Now;
 /// Items of a batch that is decided at once. Larger ones are rare, and what is held of each item
 /// would go to the stack of everybody.
 const ITEMS_MAX: usize = 16;
+/// Times an item is looked at. Each but the first takes another thread that got on with the same
+/// subject at that very moment.
+const LOOKS_MAX: usize = 4;
 
 type Items<T> = ArrayVec<T, ITEMS_MAX>;
 
-/// What is claimed of one item.
-struct Taken {
-    /// Which one it is.
-    at: usize,
-    claim: Claim,
-    look: Look,
+/// One item.
+struct Item<'a, 'r> {
+    request: &'r Request<'r>,
+    spot: Spot<'a>,
+    ordinary: Ordinary,
+    sighting: Sighting,
+    /// It is said to be reserved while it is claimed.
+    marked: bool,
 }
 
 /// What is claimed so far. INV-10: dropping it without a commit leaves nothing claimed.
-struct Held<'a> {
-    /// Whether the region is to be heard where it should be.
-    asks: bool,
-    /// Whether it is said to be reserved.
-    marked: bool,
+struct Held<'a, 'r> {
+    /// Filled where they are and lent: to move them takes longer than what is done with them.
+    items: Items<Item<'a, 'r>>,
+    /// Which items are claimed.
+    taken: Items<(usize, Claim)>,
     committed: bool,
-    /// Of all items, where their subjects are. These lists are filled where they are and lent: to
-    /// move them takes longer than what is done with them.
-    spots: Items<Spot<'a>>,
-    taken: Items<Taken>,
 }
 
-impl Drop for Held<'_> {
+impl Drop for Held<'_, '_> {
     fn drop(&mut self) {
         if self.committed {
             return;
         }
-        for Taken { at, claim, .. } in self.taken.drain(..) {
-            if let Some(spot) = self.spots.get(at) {
-                spot.ledger.release(claim);
-                settle(spot, claim, self.marked);
+        for (at, claim) in self.taken.drain(..) {
+            if let Some(item) = self.items.get(at) {
+                item.spot.ledger.release(claim);
+                item.settle();
             }
         }
     }
 }
 
-/// What was claimed is reserved no longer.
-fn settle(spot: &Spot<'_>, claim: Claim, marked: bool) {
-    if marked {
-        spot.ledger.settle(claim.era, claim.turn, claim.cost);
-    }
-}
-
 /// Admits a batch and says so; or decides nothing, and nothing is taken. If it `asks`, only what
 /// need not be heard of is admitted.
-pub(super) fn admit(
+pub(super) fn admit<'r>(
     table: &Table,
-    requests: &[Request<'_>],
+    requests: &'r [Request<'r>],
     (now, asks): (Now, bool),
     answer: &mut BatchAnswer,
 ) -> bool {
@@ -79,84 +74,97 @@ pub(super) fn admit(
     // so all wait together.
     let keys: Items<Key> = requests.iter().map(|request| table.key(&request.subject)).collect();
     table.read_ahead(&keys);
-    let (spots, taken) = (ArrayVec::new(), ArrayVec::new());
-    let mut held = Held { asks, marked: table.is_regional(), committed: false, spots, taken };
-    for key in &keys {
-        let Some(spot) = table.find(key, false) else { return false };
-        // Duplicated subjects count in the order given, which a glance does not see.
-        if held.spots.iter().any(|other| other.ledger.is_same(&spot.ledger)) {
-            return false;
-        }
-        held.spots.push(spot);
-    }
-    let is_ordinary = |(request, spot): (&Request<'_>, &Spot<'_>)| {
-        let heard = !asks || table.is_warm(spot, request, now);
-        let part = held.part_of(table, request);
-        heard && spot.ledger.leaves_half(spot.era, Terms::of(request), part, now)
-    };
+    let mut held = Held { items: ArrayVec::new(), taken: ArrayVec::new(), committed: false };
     // All of them, before any is touched.
-    if !requests.iter().zip(&held.spots).all(is_ordinary) || !held.claim(table, requests, now) {
+    for (request, key) in requests.iter().zip(&keys) {
+        let Some(spot) = table.find(key, false) else { return false };
+        let ordinary = if asks { table.ordinary(request) } else { Ordinary::default() };
+        let terms = Terms::of(request);
+        let Some(sighting) = sight(&spot, terms, ordinary, now) else { return false };
+        let marked = table.marks(terms);
+        held.items.push(Item { request, spot, ordinary, sighting, marked });
+    }
+    if !held.claim(now) {
         return false;
     }
-    held.commit(table, requests, now, answer);
+    held.commit(table, now, answer);
     true
 }
 
-impl Held<'_> {
-    /// Of the room, the part that is lent, if it is not all of it.
-    fn part_of(&self, table: &Table, request: &Request<'_>) -> Option<u64> {
-        if self.asks { table.credit_part_of(request) } else { None }
+/// Looks at an item, and says what was seen if it is ordinary and half of its limit is left.
+#[inline(always)]
+fn sight(spot: &Spot<'_>, terms: Terms, ordinary: Ordinary, now: Now) -> Option<Sighting> {
+    spot.ledger.sight(spot.era, terms, ordinary, now).filter(|sighting| !sighting.near)
+}
+
+impl Item<'_, '_> {
+    /// Claims it by what was seen of it, or is seen now.
+    fn claim(&mut self, now: Now) -> Option<Claim> {
+        let (Spot { ledger, era, .. }, terms) = (self.spot, Terms::of(self.request));
+        for _ in 0..LOOKS_MAX {
+            let turn = self.sighting.look.place.turn;
+            if self.marked {
+                ledger.reserve_in(era, turn, terms.cost);
+            }
+            if let Some(claim) = ledger.claim_seen(era, terms.cost, &self.sighting) {
+                return Some(claim);
+            }
+            self.settle();
+            self.sighting = sight(&self.spot, terms, self.ordinary, now)?;
+        }
+        None
     }
 
+    /// What was claimed or about to be is reserved no longer.
+    fn settle(&self) {
+        if self.marked {
+            let turn = self.sighting.look.place.turn;
+            self.spot.ledger.settle(self.spot.era, turn, self.request.cost);
+        }
+    }
+}
+
+impl Held<'_, '_> {
     /// Claims all items, in the order in which all batches do, as in [`super::order_of`].
-    fn claim(&mut self, table: &Table, requests: &[Request<'_>], now: Now) -> bool {
+    fn claim(&mut self, now: Now) -> bool {
         let mut order: Items<(usize, usize)> = ArrayVec::new();
-        order.extend(self.spots.iter().enumerate().map(|(at, spot)| (spot.ledger.address(), at)));
+        let addresses = self.items.iter().map(|item| item.spot.ledger.address());
+        order.extend(addresses.enumerate().map(|(at, address)| (address, at)));
         order.sort_unstable();
+        // Duplicated subjects count in the order given, which a glance does not see.
+        if order.windows(2).any(|both| matches!(both, [(one, _), (other, _)] if one == other)) {
+            return false;
+        }
         for &(_, at) in &order {
-            let (Some(request), Some(spot)) = (requests.get(at), self.spots.get(at)) else {
+            let Some(claim) = self.items.get_mut(at).and_then(|item| item.claim(now)) else {
                 return false;
             };
-            let (terms, how) = (Terms::of(request), (self.part_of(table, request), self.marked));
-            match spot.ledger.claim_leaving_half(spot.era, terms, how, now) {
-                Some((claim, look)) => self.taken.push(Taken { at, claim, look }),
-                None => return false,
-            }
+            self.taken.push((at, claim));
         }
         true
     }
 
     /// Makes all of them admissions, and says what is left.
-    fn commit(
-        &mut self,
-        table: &Table,
-        requests: &[Request<'_>],
-        now: Now,
-        answer: &mut BatchAnswer,
-    ) {
+    fn commit(&mut self, table: &Table, now: Now, answer: &mut BatchAnswer) {
         // Before anybody is told of it: whoever is woken may do what it likes.
         self.committed = true;
         let mut begun = 0;
-        for Taken { at, claim, .. } in &self.taken {
-            let (Some(request), Some(spot)) = (requests.get(*at), self.spots.get(*at)) else {
-                continue;
-            };
-            begun += u64::from(spot.ledger.commit_held(*claim, Terms::of(request)));
-            settle(spot, *claim, self.marked);
+        for (at, claim) in &self.taken {
+            let Some(item) = self.items.get(*at) else { continue };
+            begun += u64::from(item.spot.ledger.commit_held(*claim, Terms::of(item.request)));
+            item.settle();
         }
         answer.admitted = true;
         answer.items.clear();
-        answer.items.reserve(requests.len());
-        for (at, (request, spot)) in requests.iter().zip(&self.spots).enumerate() {
-            let Some(taken) = self.taken.iter().find(|taken| taken.at == at) else { continue };
-            let look = &taken.look;
+        answer.items.reserve(self.items.len());
+        for Item { request, spot, sighting: Sighting { look, .. }, .. } in &self.items {
             table.note_if_due(spot, look.place.turn);
             let at = (look.place, request.subject.window);
             answer.items.push(table.aged(Answer::admit(request, look), spot, at, now));
         }
         let counters = table.counters().mine();
         counters.count(|all| &all.batches_admitted);
-        counters.count_many(|all| &all.admitted_local, requests.len() as u64);
+        counters.count_many(|all| &all.admitted_local, self.items.len() as u64);
         counters.count_many(|all| &all.cells_begun, begun);
     }
 }

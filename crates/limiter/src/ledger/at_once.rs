@@ -13,8 +13,8 @@ use crate::request::{Cost, Limit};
 use crate::time::Now;
 use crate::window::{View, fits};
 
-use super::decide::{Claim, Look, Terms, Verdict};
-use super::{Front, Ledger, Place, Position};
+use super::decide::{Claim, Look, Terms};
+use super::{Freshness, Front, Ledger, Place, Position};
 
 /// Nothing was decided and nothing taken.
 #[derive(Clone, Copy, Debug)]
@@ -166,45 +166,72 @@ impl Front {
     }
 }
 
+/// What an item of an ordinary batch was seen to fit by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sighting {
+    pub(crate) look: Look,
+    /// What is claimed in the current cell.
+    seen: Word,
+    /// With the cost, more than half of the limit is used.
+    pub(crate) near: bool,
+}
+
+/// When an item of a batch is an ordinary one in a region.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ordinary {
+    /// The view is to be as fresh as this says.
+    pub(crate) freshness: Option<Freshness>,
+    /// Of the room, this part is lent.
+    pub(crate) part: Option<u64>,
+}
+
 impl Ledger<'_> {
-    /// Whether the cost fits, may be taken on credit if only a `part` of the room is lent, and half
-    /// of the limit is left then; by a glance.
+    /// Looks, and says what was seen if nothing speaks for hearing of others, and the cost fits and
+    /// is lent.
     #[inline]
-    pub(crate) fn leaves_half(&self, era: u64, terms: Terms, part: Option<u64>, now: Now) -> bool {
-        let Some(place) = self.place(era, terms.window, now) else { return false };
-        let seen = self.claimed(place.turn);
-        let Some(view) = self.add_up(place, seen) else { return false };
-        let look = Look { place, view, used: view.used(terms.window, place.elapsed_ms) };
-        let [seen, _] = seen;
-        fits(look.used, terms.cost, terms.limit) && self.lends_half(&look, seen, terms, part)
-    }
-
-    #[inline(always)]
-    fn lends_half(&self, look: &Look, seen: Word, terms: Terms, part: Option<u64>) -> bool {
-        let lent = part.is_none_or(|part| self.lends(look, seen, terms, part));
-        lent && !terms.is_near(look.used)
-    }
-
-    /// [`Ledger::claim_lent`], if half of the limit is left then; [reserved](Ledger::reserve), if
-    /// it is to be marked.
-    #[inline]
-    pub(crate) fn claim_leaving_half(
+    pub(crate) fn sight(
         &self,
         era: u64,
         terms: Terms,
-        (part, marked): (Option<u64>, bool),
+        Ordinary { freshness, part }: Ordinary,
         now: Now,
-    ) -> Option<(Claim, Look)> {
-        let lends = |look: &Look, seen| self.lends_half(look, seen, terms, part);
-        let verdict = if marked {
-            self.reserve_if(era, terms, now, lends)
-        } else {
-            self.claim_where(era, terms, now, (|_| true, lends))
-        };
-        match verdict {
-            Verdict::Held(claim, look) => Some((claim, look)),
-            Verdict::Denied(_) | Verdict::Moved => None,
+    ) -> Option<Sighting> {
+        let place = self.place(era, terms.window, now)?;
+        let heard_of = |freshness| self.needs_region_at(place, terms, freshness, now).is_none();
+        if !freshness.is_none_or(heard_of) {
+            return None;
         }
+        let both = self.claimed(place.turn);
+        let view = self.add_up(place, both)?;
+        let look = Look { place, view, used: view.used(terms.window, place.elapsed_ms) };
+        let [seen, _] = both;
+        let lent = part.is_none_or(|part| self.lends(&look, seen, terms, part));
+        let near = terms.is_near(look.used);
+        (lent && fits(look.used, terms.cost, terms.limit)).then_some(Sighting { look, seen, near })
+    }
+
+    /// Takes the cost, unless what is claimed is not as it was seen.
+    #[inline]
+    pub(crate) fn claim_seen(&self, era: u64, cost: Cost, sighting: &Sighting) -> Option<Claim> {
+        let Sighting { look, seen, near } = sighting;
+        let turn = look.place.turn;
+        let claim = Claim { era, turn, cost, near: *near, races: 0 };
+        let is_current = || self.position().turn() == turn && self.era() == era;
+        // After the words were loaded: if the turn is the same, none of them was written by those
+        // who turned the ledger, and if the era is, they were the subject's.
+        if !is_current() {
+            return None;
+        }
+        let with_cost = || Word::new(turn, seen.count_in(turn).saturating_add(cost.get()));
+        if cost.get() > 0 && !self.cell(turn).claimed.swap(*seen, with_cost()) {
+            return None;
+        }
+        // As in `claim_at_once`: it then was the current cell of this subject all the time.
+        if is_current() {
+            return Some(claim);
+        }
+        self.take_back(claim);
+        None
     }
 
     /// Whether a glance that says that a request does not fit is as thorough as

@@ -341,7 +341,8 @@ impl Ledger<'_> {
         }
     }
 
-    fn reserve_in(&self, era: u64, turn: Turn, cost: Cost) {
+    /// Says that a cost of the cell of this turn is about to be reserved.
+    pub(crate) fn reserve_in(&self, era: u64, turn: Turn, cost: Cost) {
         let alive = || self.is_alive(era, turn);
         let _ = self.cell(turn).reserved.write(turn, alive, |held| held.saturating_add(cost.get()));
     }
@@ -411,7 +412,7 @@ impl Ledger<'_> {
         }
     }
 
-    fn take_back(&self, claim: Claim) {
+    pub(super) fn take_back(&self, claim: Claim) {
         if claim.cost.get() > 0 {
             self.cell(claim.turn).claimed.take_back(claim.turn, claim.cost.get());
         }

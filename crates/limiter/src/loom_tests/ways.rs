@@ -1,22 +1,47 @@
-//! Every race is run in both ways in which a decision may go.
+//! Every race is run in all ways in which a decision may go.
 
 use super::Memory;
-use crate::ledger::{Refusal, Terms, Undecided, Verdict};
+use crate::ledger::{Ordinary, Refusal, Terms, Undecided, Verdict};
 use crate::time::Now;
 
+/// How a decision goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// It takes its time.
+    Slowly,
+    /// It is tried at once, as one that is asked for alone.
+    AtOnce,
+    /// It is seen first and then claimed, as an item of a batch at once.
+    Seen,
+}
+
 std::thread_local! {
-    /// Whether a decision is tried at once before it takes its time. The threads of a checker are
-    /// all run by the thread of the test.
-    static AT_ONCE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    /// The present way. The threads of a checker are all run by the thread of the test.
+    static WAY: std::cell::Cell<Way> = const { std::cell::Cell::new(Way::Slowly) };
 }
 
 impl Memory {
     /// Claims as the present way is.
     pub(super) fn claim(&self, era: u64, terms: Terms, now: Now) -> Verdict {
-        let ledger = self.ledger();
-        if !AT_ONCE.get() {
-            return ledger.claim(era, terms, now);
+        match WAY.get() {
+            Way::Slowly => self.ledger().claim(era, terms, now),
+            Way::AtOnce => self.claim_at_once(era, terms, now),
+            Way::Seen => self.claim_seen(era, terms, now),
         }
+    }
+
+    fn claim_seen(&self, era: u64, terms: Terms, now: Now) -> Verdict {
+        let ledger = self.ledger();
+        let sighting = ledger.sight(era, terms, Ordinary::default(), now);
+        let claim = sighting.and_then(|seen| ledger.claim_seen(era, terms.cost, &seen));
+        match (claim, sighting) {
+            (Some(claim), Some(seen)) => Verdict::Held(claim, seen.look),
+            _ => ledger.claim(era, terms, now),
+        }
+    }
+
+    fn claim_at_once(&self, era: u64, terms: Terms, now: Now) -> Verdict {
+        let ledger = self.ledger();
         let front = ledger.front();
         let mut claimed = front.claim_at_once::<false>(era, terms, now);
         if matches!(claimed, Err(Undecided::Weighs)) {
@@ -35,8 +60,8 @@ impl Memory {
 
 pub(super) fn explore(preemptions: Option<usize>, test: impl Fn() + Sync + Send + 'static) {
     let test = std::sync::Arc::new(test);
-    for at_once in [false, true] {
-        AT_ONCE.set(at_once);
+    for way in [Way::Slowly, Way::AtOnce, Way::Seen] {
+        WAY.set(way);
         let test = std::sync::Arc::clone(&test);
         explore_one_way(preemptions, move || test());
     }

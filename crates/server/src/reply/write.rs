@@ -149,13 +149,27 @@ impl Text {
 
     fn known(&mut self, known: &Known) {
         let Known { source, age_ms, degraded, consistency } = known;
-        self.word(",\"source\":", source);
-        self.piece(",\"ageMs\":");
+        // What nearly all items say is in two pieces.
+        match *source {
+            "local" => self.piece(",\"source\":\"local\",\"ageMs\":"),
+            source => {
+                self.word(",\"source\":", source);
+                self.piece(",\"ageMs\":");
+            }
+        }
         self.number(*age_ms);
-        self.piece(",\"degraded\":");
-        self.truth(*degraded);
-        if let Some(consistency) = *consistency {
-            self.word(",\"consistency\":", consistency);
+        match (*degraded, *consistency) {
+            (false, Some("bounded")) => {
+                self.piece(",\"degraded\":false,\"consistency\":\"bounded\"");
+            }
+            (false, Some("fast")) => self.piece(",\"degraded\":false,\"consistency\":\"fast\""),
+            (degraded, consistency) => {
+                self.piece(",\"degraded\":");
+                self.truth(degraded);
+                if let Some(consistency) = consistency {
+                    self.word(",\"consistency\":", consistency);
+                }
+            }
         }
     }
 }
@@ -249,10 +263,10 @@ mod tests {
 
         fn decided(&mut self) -> Decided {
             let known = |it: &mut Self| Known {
-                source: "local",
+                source: if it.is() { "local" } else { "region" },
                 age_ms: it.number(),
                 degraded: it.is(),
-                consistency: it.maybe(|_| "fast"),
+                consistency: it.maybe(|it| if it.is() { "fast" } else { "bounded" }),
             };
             let more = More {
                 override_id: self.maybe(|it| it.text(0)),
