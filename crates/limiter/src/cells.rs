@@ -269,6 +269,13 @@ impl<'a> CellHandle<'a> {
         self.read(|cell| cell.foreign)
     }
 
+    /// What of `claimed` is marked as reserved.
+    #[cfg(test)]
+    #[cfg(shuttle)]
+    pub(crate) fn reserved(&self) -> u64 {
+        self.read(|cell| cell.reserved)
+    }
+
     /// Until when, on the monotonic clock, the view counts as fresh. The [type](Self) has an
     /// example.
     #[must_use]

@@ -23,7 +23,7 @@ use crate::request::{WINDOW_MS_MAX, Window};
 use crate::sync::{AtomicU64, Ordering, replace};
 use crate::time::Now;
 
-pub(crate) use at_once::{Admitted, Glance, Ordinary, Sighting, Undecided, is_near};
+pub(crate) use at_once::{Admitted, Conditions, Glance, Sighting, Undecided, is_near};
 pub(crate) use decide::{Claim, Denied, Look, Refusal, Terms, Verdict};
 pub(crate) use peek::{Held, Peek, would_ask};
 use place::Began;

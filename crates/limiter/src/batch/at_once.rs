@@ -3,16 +3,16 @@
 //! is left to the decision that can take its time.
 //!
 //! What is claimed here is not marked as reserved: that would be two more swaps for each item, in a
-//! line that is otherwise not written to. It is taken back only if somebody else came in between
-//! and used up what was seen; ADR 6 has what that may do to others. In a region a denial that is
-//! not said to be by reservations has everybody read for a window: there a cost is marked that is
-//! more than the little that may be missing of a limit when it is said to be exhausted.
+//! line that is otherwise not written to. It is taken back only if others got on with one of the
+//! subjects in between; ADR 6 has what that may do to whoever is denied until then. In a region a
+//! denial that is not said to be by reservations has everybody read for a window: there only a
+//! single unit is left unmarked.
 
 use arrayvec::ArrayVec;
 
 use crate::answer::{Answer, BatchAnswer};
 use crate::key::Key;
-use crate::ledger::{Claim, Ordinary, Sighting, Terms};
+use crate::ledger::{Claim, Conditions, Sighting, Terms};
 use crate::request::Request;
 use crate::table::{Spot, Table};
 use crate::time::Now;
@@ -23,6 +23,10 @@ const ITEMS_MAX: usize = 16;
 /// Times an item is looked at. Each but the first takes another thread that got on with the same
 /// subject at that very moment.
 const LOOKS_MAX: usize = 4;
+/// In a region, a claim of one unit is not marked if the limit is at least this: whoever says that
+/// the limit is exhausted because of it says so a unit early. Of a small limit a unit is a large
+/// part.
+const UNMARKED_LIMIT: u64 = 64;
 
 type Items<T> = ArrayVec<T, ITEMS_MAX>;
 
@@ -30,7 +34,7 @@ type Items<T> = ArrayVec<T, ITEMS_MAX>;
 struct Item<'a, 'r> {
     request: &'r Request<'r>,
     spot: Spot<'a>,
-    ordinary: Ordinary,
+    conditions: Conditions,
     sighting: Sighting,
     /// It is said to be reserved while it is claimed.
     marked: bool,
@@ -78,11 +82,11 @@ pub(super) fn admit<'r>(
     // All of them, before any is touched.
     for (request, key) in requests.iter().zip(&keys) {
         let Some(spot) = table.find(key, false) else { return false };
-        let ordinary = if asks { table.ordinary(request) } else { Ordinary::default() };
+        let conditions = if asks { table.conditions(request) } else { Conditions::default() };
         let terms = Terms::of(request);
-        let Some(sighting) = sight(&spot, terms, ordinary, now) else { return false };
-        let marked = table.marks(terms);
-        held.items.push(Item { request, spot, ordinary, sighting, marked });
+        let Some(sighting) = look(&spot, terms, conditions, now) else { return false };
+        let marked = table.is_regional() && is_missed(terms);
+        held.items.push(Item { request, spot, conditions, sighting, marked });
     }
     if !held.claim(now) {
         return false;
@@ -91,10 +95,16 @@ pub(super) fn admit<'r>(
     true
 }
 
+/// Whether a limit could be said to be exhausted by more than a unit too early because of this.
+#[inline(always)]
+const fn is_missed(terms: Terms) -> bool {
+    terms.cost.get() > 1 || terms.limit.get() < UNMARKED_LIMIT
+}
+
 /// Looks at an item, and says what was seen if it is ordinary and half of its limit is left.
 #[inline(always)]
-fn sight(spot: &Spot<'_>, terms: Terms, ordinary: Ordinary, now: Now) -> Option<Sighting> {
-    spot.ledger.sight(spot.era, terms, ordinary, now).filter(|sighting| !sighting.near)
+fn look(spot: &Spot<'_>, terms: Terms, conditions: Conditions, now: Now) -> Option<Sighting> {
+    spot.ledger.sight(spot.era, terms, conditions, now).filter(|sighting| !sighting.near)
 }
 
 impl Item<'_, '_> {
@@ -104,13 +114,17 @@ impl Item<'_, '_> {
         for _ in 0..LOOKS_MAX {
             let turn = self.sighting.look.place.turn;
             if self.marked {
+                // It was seen a while ago: by now the ledger may be somebody else's.
+                if !ledger.is_alive(era, turn) {
+                    return None;
+                }
                 ledger.reserve_in(era, turn, terms.cost);
             }
             if let Some(claim) = ledger.claim_seen(era, terms.cost, &self.sighting) {
                 return Some(claim);
             }
             self.settle();
-            self.sighting = sight(&self.spot, terms, self.ordinary, now)?;
+            self.sighting = look(&self.spot, terms, self.conditions, now)?;
         }
         None
     }
@@ -131,7 +145,7 @@ impl Held<'_, '_> {
         let addresses = self.items.iter().map(|item| item.spot.ledger.address());
         order.extend(addresses.enumerate().map(|(at, address)| (address, at)));
         order.sort_unstable();
-        // Duplicated subjects count in the order given, which a glance does not see.
+        // Duplicated subjects count in the order given, which looking at each alone does not see.
         if order.windows(2).any(|both| matches!(both, [(one, _), (other, _)] if one == other)) {
             return false;
         }

@@ -176,24 +176,24 @@ pub(crate) struct Sighting {
     pub(crate) near: bool,
 }
 
-/// When an item of a batch is an ordinary one in a region.
+/// What is asked of a view besides that the cost fits: nothing by default, as of a process on its
+/// own.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ordinary {
-    /// The view is to be as fresh as this says.
+pub(crate) struct Conditions {
+    /// It is as fresh as this says, and nothing else speaks for hearing of others.
     pub(crate) freshness: Option<Freshness>,
-    /// Of the room, this part is lent.
+    /// Only this part of the room is lent, and the cost is within it.
     pub(crate) part: Option<u64>,
 }
 
 impl Ledger<'_> {
-    /// Looks, and says what was seen if nothing speaks for hearing of others, and the cost fits and
-    /// is lent.
+    /// Looks, and says what was seen if the cost fits and these conditions hold.
     #[inline]
     pub(crate) fn sight(
         &self,
         era: u64,
         terms: Terms,
-        Ordinary { freshness, part }: Ordinary,
+        Conditions { freshness, part }: Conditions,
         now: Now,
     ) -> Option<Sighting> {
         let place = self.place(era, terms.window, now)?;

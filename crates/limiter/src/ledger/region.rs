@@ -51,14 +51,6 @@ impl Default for Freshness {
     }
 }
 
-impl Freshness {
-    /// Whether the cost alone is a large part of the limit.
-    #[inline(always)]
-    pub(crate) const fn is_significant(&self, Terms { limit, cost, .. }: Terms) -> bool {
-        cost.get().saturating_mul(self.significant_part) > limit.get()
-    }
-}
-
 impl Ledger<'_> {
     /// Whether an admission has to hear of the region first. `Err` if the ledger is not the
     /// subject's any more.
@@ -113,7 +105,7 @@ impl Ledger<'_> {
         let known = self.cell(place.turn.previous()).fresh_until.read(place.turn.previous()) > 0;
         if !known || place.behind || place.elapsed_ms >= freshness.fresh_ms {
             Some(Reason::Cold)
-        } else if freshness.is_significant(terms) {
+        } else if terms.cost.get().saturating_mul(freshness.significant_part) > terms.limit.get() {
             Some(Reason::Significant)
         } else {
             None

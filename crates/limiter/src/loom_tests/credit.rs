@@ -9,7 +9,7 @@ const PART: u64 = 2;
 /// `Some` if it was decided on credit, and how.
 fn on_credit(memory: &Memory, era: u64, terms: Terms) -> Option<bool> {
     let ledger = memory.ledger();
-    match ledger.claim_on_credit(era, terms, PART, at(10))? {
+    match memory.claim_on_credit(era, terms, PART, at(10))? {
         Verdict::Held(claim, _) => {
             ledger.commit(claim, terms);
             Some(true)

@@ -1,7 +1,7 @@
 //! Every race is run in all ways in which a decision may go.
 
 use super::Memory;
-use crate::ledger::{Ordinary, Refusal, Terms, Undecided, Verdict};
+use crate::ledger::{Conditions, Refusal, Terms, Undecided, Verdict};
 use crate::time::Now;
 
 /// How a decision goes.
@@ -32,11 +32,37 @@ impl Memory {
 
     fn claim_seen(&self, era: u64, terms: Terms, now: Now) -> Verdict {
         let ledger = self.ledger();
-        let sighting = ledger.sight(era, terms, Ordinary::default(), now);
-        let claim = sighting.and_then(|seen| ledger.claim_seen(era, terms.cost, &seen));
-        match (claim, sighting) {
-            (Some(claim), Some(seen)) => Verdict::Held(claim, seen.look),
-            _ => ledger.claim(era, terms, now),
+        let seen = self.claim_on(Conditions::default(), era, terms, now);
+        seen.unwrap_or_else(|| ledger.claim(era, terms, now))
+    }
+
+    /// Claims what is seen if these conditions hold.
+    fn claim_on(
+        &self,
+        conditions: Conditions,
+        era: u64,
+        terms: Terms,
+        now: Now,
+    ) -> Option<Verdict> {
+        let ledger = self.ledger();
+        let seen = ledger.sight(era, terms, conditions, now)?;
+        let claim = ledger.claim_seen(era, terms.cost, &seen)?;
+        Some(Verdict::Held(claim, seen.look))
+    }
+
+    /// Claims on credit, if this part of the room is lent: `None` if it is not.
+    pub(super) fn claim_on_credit(
+        &self,
+        era: u64,
+        terms: Terms,
+        part: u64,
+        now: Now,
+    ) -> Option<Verdict> {
+        let slowly = || self.ledger().claim_on_credit(era, terms, part, now);
+        let lent = Conditions { part: Some(part), ..Conditions::default() };
+        match WAY.get() {
+            Way::Seen => self.claim_on(lent, era, terms, now).or_else(slowly),
+            Way::Slowly | Way::AtOnce => slowly(),
         }
     }
 

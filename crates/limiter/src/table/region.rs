@@ -9,7 +9,7 @@ use crate::asking::{Asking, Wanted};
 use crate::batch::{self, Needs, Waited};
 use crate::cells::{CellHandle, CellTicket, Cells, Ticket};
 use crate::key::Key;
-use crate::ledger::{Freshness, Ordinary, Reason, Terms, Verdict};
+use crate::ledger::{Conditions, Freshness, Reason, Terms, Verdict};
 use crate::planted::{self, Planted};
 use crate::request::{Batch, Request, Window};
 use crate::sync::{AtomicU64, Mutex, Ordering};
@@ -208,18 +208,11 @@ impl Table {
         self.regional.is_some()
     }
 
-    /// When a request is an ordinary one here: the region need not be heard, nor grant it.
+    /// When the region need not be heard, nor grant it.
     #[inline(always)]
-    pub(crate) fn ordinary(&self, request: &Request<'_>) -> Ordinary {
+    pub(crate) fn conditions(&self, request: &Request<'_>) -> Conditions {
         let freshness = self.regional.as_ref().map(|regional| regional.freshness);
-        Ordinary { freshness, part: self.credit_part_of(request) }
-    }
-
-    /// Whether a claim of this cost is marked as reserved, because somebody who is denied only
-    /// because of it would otherwise say that the limit is exhausted long before it is.
-    #[inline(always)]
-    pub(crate) fn marks(&self, terms: Terms) -> bool {
-        self.regional.as_ref().is_some_and(|it| it.freshness.is_significant(terms))
+        Conditions { freshness, part: self.credit_part_of(request) }
     }
 
     /// Whether nothing speaks for asking the region, if the request were admitted.
