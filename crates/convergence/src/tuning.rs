@@ -38,7 +38,7 @@ pub struct Tuning {
     pub replay_timeout_ms: u64,
     /// Most subjects in one call: a millisecond of a Redis.
     pub call_records_max: usize,
-    /// Subjects in one replay, unless a long line waits: a fifth of a millisecond of a Redis, and
+    /// Subjects in one replay, unless a long line waits: a tenth of a millisecond of a Redis, and
     /// one execution there. Nobody waits for it, but callers that read or ask stand in line behind
     /// it; and where a server shares a core with its Redis, so do all of its requests.
     pub replay_records: usize,
@@ -95,7 +95,7 @@ impl Default for Tuning {
             replay_max_ms: 2_000,
             replay_timeout_ms: 2_000,
             call_records_max: 128,
-            replay_records: 32,
+            replay_records: 16,
             refreshes_in_flight_max: 4,
             replays_in_flight: 2,
             replays_in_flight_max: 4,

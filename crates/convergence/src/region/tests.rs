@@ -368,7 +368,8 @@ fn a_flush_is_healed() {
     }
     let counts = a.region.counts(&a.table);
     assert_eq!((counts.losses, counts.resent), (1, 300), "one loss, one resend");
-    assert!(counts.calls - calls < 20, "{} calls", counts.calls - calls);
+    // In full calls of sixteen, and the questions for the token.
+    assert!(counts.calls - calls < 30, "{} calls", counts.calls - calls);
     world.run_ms(&mut a, 5_000);
     assert_eq!(a.region.counts(&a.table).resent, 300);
 }
