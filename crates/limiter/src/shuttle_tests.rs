@@ -144,6 +144,7 @@ fn a_batch_at_once_that_is_taken_back_arms_nothing() {
     explore(|| taken_back(4, 2, 2));
     // A unit of a small limit, and more than a unit of a large one.
     explore(|| taken_back(4, 1, 3));
+    explore(|| taken_back(63, 1, 62));
     explore(|| taken_back(128, 2, 126));
 }
 
@@ -169,24 +170,32 @@ fn taken_back(limit: u64, batch_cost: u64, single_cost: u64) {
     }
 }
 
-/// Others get on with the subjects of a batch while it decides, and one of them ends the window.
+/// Others get on with the subjects of a batch while it decides, and one of them ends the window: a
+/// batch that need not hear of the region goes on in the next one.
 #[test]
 fn a_batch_at_once_that_is_overtaken_leaves_nothing_marked() {
+    explore(|| overtaken(admitted));
     explore(|| {
-        let (table, _) = region(100);
-        let batch = Arc::clone(&table);
-        let batch = Box::new(move || admitted(&batch, &[ask("a", 100, 2), ask("b", 100, 2)]));
-        let single = |identifier, ms| {
-            let table = Arc::clone(&table);
-            Box::new(move || singles(&table, ask(identifier, 100, 2), at(ms), 1)) as Work
-        };
-        let _ = together(vec![batch, single("a", 0), single("b", 0), single("a", WINDOW_MS)]);
-        let cells = [("a", 1_000), ("a", 1_001), ("b", 1_000)]
-            .map(|(identifier, sequence)| table.cell(&subject(identifier), sequence).unwrap());
-        for cell in cells {
-            assert_eq!((cell.claimed(), cell.reserved()), (cell.mine(), 0), "INV-10");
-        }
+        overtaken(|table, items| {
+            u64::from(table.decide_all(&Batch::new(items).unwrap(), at(0)).admitted())
+        });
     });
+}
+
+fn overtaken(decide: fn(&Table, &[Request<'_>]) -> u64) {
+    let (table, _) = region(100);
+    let batch = Arc::clone(&table);
+    let batch = Box::new(move || decide(&batch, &[ask("a", 100, 2), ask("b", 100, 2)]));
+    let single = |identifier, ms| {
+        let table = Arc::clone(&table);
+        Box::new(move || singles(&table, ask(identifier, 100, 2), at(ms), 1)) as Work
+    };
+    let _ = together(vec![batch, single("a", 0), single("b", 0), single("a", WINDOW_MS)]);
+    let cells = [("a", 1_000), ("a", 1_001), ("b", 1_000)]
+        .map(|(identifier, sequence)| table.cell(&subject(identifier), sequence).unwrap());
+    for cell in cells {
+        assert_eq!((cell.claimed(), cell.reserved()), (cell.mine(), 0), "INV-10");
+    }
 }
 
 /// What is lent is lent once, also to a batch at once that was overtaken and looks again.

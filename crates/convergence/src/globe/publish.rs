@@ -13,8 +13,8 @@ use super::leader::{PUBLISHES_MAX, Place, READS_MAX};
 use super::rule::Weights;
 use super::{At, Call, Globe, GlobeEffect, GlobeId};
 
-/// Most cells read in one call: a fifth of a millisecond of a Redis, as a replay. Nobody waits for
-/// it, but callers that read or ask stand in line behind it.
+/// Most cells read in one call: a fifth of a millisecond of a Redis. Nobody waits for it, but
+/// callers that read or ask stand in line behind it.
 const READS_AT_ONCE: usize = 32;
 /// Most totals in a row: they always fit into one payload.
 pub(super) const COUNTERS_AT_ONCE: usize = 1_000;

@@ -6,7 +6,7 @@
 //! line that is otherwise not written to. It is taken back only if others got on with one of the
 //! subjects in between; ADR 6 has what that may do to whoever is denied until then. In a region a
 //! denial that is not said to be by reservations has everybody read for a window: there only a
-//! single unit is left unmarked.
+//! single unit of a limit that is not small is left unmarked.
 
 use arrayvec::ArrayVec;
 
@@ -20,9 +20,9 @@ use crate::time::Now;
 /// Items of a batch that is decided at once. Larger ones are rare, and what is held of each item
 /// would go to the stack of everybody.
 const ITEMS_MAX: usize = 16;
-/// Times an item is looked at. Each but the first takes another thread that got on with the same
+/// Times an item is tried. Each but the first takes another thread that got on with the same
 /// subject at that very moment.
-const LOOKS_MAX: usize = 4;
+const TRIES_MAX: usize = 4;
 /// In a region, a claim of one unit is not marked if the limit is at least this: whoever says that
 /// the limit is exhausted because of it says so a unit early. Of a small limit a unit is a large
 /// part.
@@ -95,7 +95,7 @@ pub(super) fn admit<'r>(
     true
 }
 
-/// Whether a limit could be said to be exhausted by more than a unit too early because of this.
+/// Whether it would be missed if the limit were said to be exhausted so much too early.
 #[inline(always)]
 const fn is_missed(terms: Terms) -> bool {
     terms.cost.get() > 1 || terms.limit.get() < UNMARKED_LIMIT
@@ -111,7 +111,7 @@ impl Item<'_, '_> {
     /// Claims it by what was seen of it, or is seen now.
     fn claim(&mut self, now: Now) -> Option<Claim> {
         let (Spot { ledger, era, .. }, terms) = (self.spot, Terms::of(self.request));
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..TRIES_MAX {
             let turn = self.sighting.look.place.turn;
             if self.marked {
                 // It was seen a while ago: by now the ledger may be somebody else's.

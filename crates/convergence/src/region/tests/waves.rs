@@ -10,12 +10,13 @@ fn what_began_together_is_not_told_together() {
     for name in &names {
         assert!(world.check(&mut process, &request(name, 1_000_000, 1)).admitted());
     }
-    // A tenth of a second each, up to the most that any of them may wait and the call that is under
-    // way then.
-    let told: Vec<u64> = (0..21)
-        .map(|_| {
+    // A tenth of a second each, up to the most that any of them may wait, and what the call takes
+    // that is under way then.
+    let told: Vec<u64> = std::iter::repeat_n(100, 20)
+        .chain([10])
+        .map(|ms| {
             let before = process.region.counts(&process.table).replayed;
-            world.run_ms(&mut process, 100);
+            world.run_ms(&mut process, ms);
             process.region.counts(&process.table).replayed - before
         })
         .collect();
