@@ -111,7 +111,6 @@ pub(crate) fn all() -> [Workload; 8] {
         setup: Setup { region: true, ..workload.setup },
         ..workload
     };
-    let (region, region_batch) =
-        (in_region("region", uniform), in_region("region-batch5", batch));
+    let (region, region_batch) = (in_region("region", uniform), in_region("region-batch5", batch));
     [hot, uniform, zipf, denied, previous, batch, region, region_batch]
 }
