@@ -226,6 +226,11 @@ impl Activity {
         self.head_us.store(us, Ordering::Relaxed);
     }
 
+    /// Whether a head is being read.
+    pub(super) fn is_in_head(&self) -> bool {
+        self.head_us.load(Ordering::Relaxed) != NO_HEAD
+    }
+
     /// When the head that is being read began.
     pub(super) fn head(&self) -> Option<Instant> {
         let us = self.head_us.load(Ordering::Relaxed);

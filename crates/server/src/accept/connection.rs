@@ -1,9 +1,10 @@
 //! One connection from its first byte to its end.
 
 use std::convert::Infallible;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -12,9 +13,9 @@ use hyper::rt::Executor;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, Sleep, sleep};
 
 use super::activity::{Activity, Protocol};
 use super::bodies::{Coming, Held};
@@ -59,10 +60,6 @@ const RESETS_PENDING_MAX: usize = 32;
 /// Requests that we had to cancel because they broke the protocol, in the life of a connection:
 /// the other way to make a server work for nothing.
 const RESETS_OF_OURS_MAX: usize = 128;
-/// How often a silent client of HTTP/2 is asked whether it is there, and how long it may take to
-/// say so: a client that lost its network is noticed before the next request of its streams.
-const PING_INTERVAL: Duration = Duration::from_secs(20);
-const PING_DEADLINE: Duration = Duration::from_secs(10);
 
 const _: () = assert!(STREAM_WINDOW_BYTES <= CONNECTION_WINDOW_BYTES);
 
@@ -167,7 +164,6 @@ where
     let service =
         service_fn(|request| answer(Arc::clone(house), activity, Protocol::Http2, request));
     let connection = http2::Builder::new(Bounded(Arc::clone(place.tally())))
-        .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
         .max_header_list_size(HEADER_LIST_BYTES_MAX)
         .max_frame_size(FRAME_BYTES_MAX)
@@ -176,8 +172,6 @@ where
         .max_send_buf_size(SEND_BUFFER_BYTES)
         .max_pending_accept_reset_streams(RESETS_PENDING_MAX)
         .max_local_error_reset_streams(RESETS_OF_OURS_MAX)
-        .keep_alive_interval(PING_INTERVAL)
-        .keep_alive_timeout(PING_DEADLINE)
         .serve_connection(TokioIo::new(stream), service);
     let connection = pin!(connection);
     Patient::new(connection, |it| it.graceful_shutdown(), Protocol::Http2, activity, place.tally())
@@ -222,12 +216,29 @@ where
     fn execute(&self, future: F) {
         let tally = Arc::clone(&self.0);
         // In a box before it is wrapped and spawned: each of these steps moves it.
-        let future = Box::pin(future);
-        tokio::spawn(async move {
-            // What is dropped here is reset; the connection goes on.
-            if timeout(REQUEST_DEADLINE, future).await.is_err() {
-                tally.note(Fate::RequestLate);
-            }
-        });
+        tokio::spawn(Deadlined { future: Box::pin(future), deadline: None, tally });
+    }
+}
+
+/// A request of HTTP/2. What is dropped when its deadline is over is reset; its connection goes on.
+struct Deadlined<F> {
+    future: Pin<Box<F>>,
+    /// From when it first had to wait: nearly all have arrived and are answered at once, and then
+    /// neither a clock nor a timer is needed.
+    deadline: Option<Pin<Box<Sleep>>>,
+    tally: Arc<Tally>,
+}
+
+impl<F: Future<Output = ()>> Future for Deadlined<F> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.future.as_mut().poll(context).is_ready() {
+            return Poll::Ready(());
+        }
+        let deadline = || Box::pin(sleep(REQUEST_DEADLINE));
+        ready!(self.deadline.get_or_insert_with(deadline).as_mut().poll(context));
+        self.tally.note(Fate::RequestLate);
+        Poll::Ready(())
     }
 }

@@ -83,7 +83,7 @@ impl<'a, C: Future> Patient<'a, C> {
         activity: &Arc<Activity>,
         tally: &'a Tally,
     ) -> Self {
-        let alarm = Box::pin(sleep_until(Instant::now() + IDLE_DEADLINE));
+        let alarm = Box::pin(sleep_until(activity.turned() + IDLE_DEADLINE));
         let activity = Arc::clone(activity);
         Self { connection, retire, retired: None, protocol, activity, tally, alarm, woken: None }
     }
@@ -152,8 +152,18 @@ impl<'a, C: Future> Patient<'a, C> {
         }
     }
 
+    /// Whether no deadline can be earlier than the alarm. They only move on, but for those of a head
+    /// and of a request of HTTP/1, which are shorter than the wait that they end.
+    fn is_alarm_enough(&self) -> bool {
+        let is_short = self.protocol == Protocol::Http1 && self.activity.is_busy();
+        !is_short && self.retired.is_none() && !self.activity.is_in_head()
+    }
+
     /// Waits for the earliest deadline.
     fn poll_deadline(&mut self, context: &mut Context<'_>) -> Poll<Deadline> {
+        if self.is_alarm_enough() {
+            ready!(self.poll_alarm(context));
+        }
         loop {
             let deadline = self.deadline();
             let (Deadline::Idle(at) | Deadline::Over(at)) = deadline else {
