@@ -14,10 +14,11 @@ use crate::tuning::Tuning;
 const STEP: usize = 128;
 /// Most of them, however many are due: no more could be sent for a while.
 const STEP_MAX: usize = 4_096;
-/// Subjects that are in no hurry go with those whose time comes in the same few milliseconds: a
-/// call costs as much as several records. Of more that go together, a store that shares a core with
-/// its server would keep that from its requests for longer.
-const TOGETHER_MS: u64 = 2;
+/// What is to be told within so many milliseconds goes together, also if it is to be told at once:
+/// a call costs as much as several records, here and in the store, and to go alone saves less than
+/// a call takes to a store in another place. Of more that go together, a store that shares a core
+/// with its server would keep that from its requests for longer.
+pub(super) const TOGETHER_MS: u64 = 2;
 /// [`Planted::ManyKept`].
 const MANY: usize = 16;
 
@@ -280,11 +281,10 @@ impl ShardState {
         [resend, ready, token].into_iter().flatten().min()
     }
 
-    /// The earliest moment for another replay: those of one millisecond go together, unless none is
-    /// under way.
+    /// The earliest moment for another replay that is not full. The first goes at once; where one
+    /// follows on the other, they go together.
     fn after_replay_ms(&self) -> u64 {
-        let under_way = self.replays_in_flight > 0;
-        self.replayed_ms.filter(|_| under_way).map_or(0, |sent_ms| sent_ms.saturating_add(1))
+        self.replayed_ms.map_or(0, |sent_ms| sent_ms.saturating_add(TOGETHER_MS))
     }
 }
 

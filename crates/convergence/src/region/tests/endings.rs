@@ -18,8 +18,7 @@ fn a_clash_is_answered_once() {
     }
     world.run_ms(&mut a, 3_000);
     b.region.drain(world.now);
-    b.region.tick(&b.table, world.now);
-    world.answer_all(&mut b);
+    world.run_ms(&mut b, 10);
     let again = b.effects.iter().filter(|effect| **effect == Effect::Reincarnate).count();
     assert_eq!((again, b.region.counts(&b.table).identity_clashes), (1, 100));
 }

@@ -1,5 +1,6 @@
 //! When subjects are told that began together.
 
+use super::super::replay::TOGETHER_MS;
 use super::*;
 
 #[test]
@@ -100,6 +101,42 @@ fn who_comes_to_it_seldom_does_not_fall_behind() {
         }
     }
     assert!(rounds <= ROUNDS, "{rounds} rounds");
+}
+
+/// Where thousands of subjects in a second have enough to tell at once, a call for each of them
+/// would be most of what a region costs.
+#[test]
+fn what_is_told_at_once_one_after_the_other_goes_together() {
+    const SUBJECTS: usize = 80;
+    let (mut world, mut process) = (World::new(), Process::new(1));
+    let names: Vec<String> = (0..SUBJECTS).map(|at| format!("i{at}")).collect();
+    let spend = |world: &mut World, process: &mut Process, name: &str, cost| {
+        assert!(world.check(process, &request(name, 1_000, cost)).admitted());
+    };
+    // All are known, and what is known of them is fresh.
+    names.iter().for_each(|name| spend(&mut world, &mut process, name, 1));
+    world.run_ms(&mut process, 3_000);
+    let seen = |process: &Process| {
+        let counts = process.region.counts(&process.table);
+        (counts.replayed, counts.calls)
+    };
+    let (replayed, calls) = seen(&process);
+    let (first, rest) = names.split_first().unwrap();
+    for _ in 0..2 {
+        spend(&mut world, &mut process, first, 15);
+    }
+    process.region.tick(&process.table, world.now);
+    assert_eq!(seen(&process), (replayed + 1, calls + 1), "the first waits for nobody");
+    for few in rest.chunks(4) {
+        for name in few.iter().chain(few) {
+            spend(&mut world, &mut process, name, 15);
+        }
+        world.run_ms(&mut process, 1);
+    }
+    world.run_ms(&mut process, TOGETHER_MS);
+    let (told, called) = seen(&process);
+    assert_eq!(told - replayed, SUBJECTS as u64, "each of them once");
+    assert!(called - calls <= 12, "{} calls in 22 ms", called - calls);
 }
 
 /// When a subject is due is kept with it: where it stood before, it is passed over.
