@@ -11,9 +11,9 @@ use crate::store::CellName;
 use super::values::Change;
 use super::{At, Call, Globe, GlobeId};
 
-/// Totals taken in in one step: about a millisecond, for which callers that need the region have to
-/// wait. What is left is done in the next step.
-const STEP: usize = 1_024;
+/// Totals taken in in one step: about a tenth of a millisecond, for which callers that need the
+/// region have to wait, and the requests of one thread. What is left is done in the next step.
+const STEP: usize = 64;
 /// A total of a window that begins later than this, and than one window, comes from a clock that is
 /// wrong: it would be kept until then.
 const AHEAD_MS: u64 = 300_000;

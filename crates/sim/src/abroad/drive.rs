@@ -294,6 +294,10 @@ impl World {
             Returned::Global(reply) => {
                 let losses = abroad.globe.counts(now).discarded;
                 abroad.globe.global_replied(table, id, reply.clone(), now);
+                // What is left of a long import goes on at once, in steps; then it is judged.
+                while abroad.globe.next_tick_ms() == 0 {
+                    abroad.globe.tick(table, now);
+                }
                 let whole = losses == abroad.globe.counts(now).discarded;
                 self.learn(process, &errand, (reply, sent_ms), whole);
             }
