@@ -16,6 +16,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
+use super::bars::Bars;
 use super::contestants::{KEY, Place, Running, Who, item, ours, subject};
 use super::cores::{Apart, Elsewhere};
 use super::load::{Loop, Offer, Taken};
@@ -120,7 +121,7 @@ pub(crate) fn main(args: &GrowthArgs) -> Result<ExitCode, Failure> {
         })?;
         add(*case, &sizes, figures);
         match (&args.plots, labels(*case)) {
-            (Some(directory), Some(labels)) => draw(&name(*case), labels, &sizes, directory),
+            (Some(directory), Some(labels)) => draw(*case, labels, &sizes, directory),
             _ => Ok(()),
         }
     })
@@ -179,25 +180,37 @@ const fn labels(case: Case) -> Option<(&'static str, &'static str)> {
     })
 }
 
+/// What it costs, and of subjects also the memory they take.
 fn draw(
-    name: &str,
+    case: Case,
     (title, across): (&'static str, &'static str),
     sizes: &[Size],
     directory: &Path,
 ) -> Result<(), Failure> {
-    let line = Line {
-        name: "server CPU".to_owned(),
-        values: sizes.iter().map(|size| size.cpu_us).collect(),
-    };
-    let plot = Plot {
-        title,
-        across,
-        up: "microseconds of a processor per request",
-        places: sizes.iter().map(|size| size.name.clone()).collect(),
-        lines: vec![line],
-    };
+    const UP: &str = "microseconds of a processor per request";
     fs::create_dir_all(directory)?;
-    Ok(fs::write(directory.join(format!("growth-{name}.svg")), plot.svg())?)
+    let write = |what: &str, svg: String| fs::write(directory.join(what), svg);
+    let name = name(case);
+    let line = |name: &str, of: fn(&Size) -> f64| {
+        vec![Line { name: name.to_owned(), values: sizes.iter().map(of).collect() }]
+    };
+    let places: Vec<String> = sizes.iter().map(|size| size.name.clone()).collect();
+    // Of what has an order, each more than the one before; kinds have none.
+    let svg = if matches!(case, Case::Overrides | Case::Shared) {
+        let bars = sizes.iter().map(|size| (size.name.clone(), size.cpu_us)).collect();
+        Bars { title, along: UP, bars }.svg()
+    } else {
+        let lines = line("server CPU", |size| size.cpu_us);
+        Plot { title, across, up: UP, places: places.clone(), lines }.svg()
+    };
+    write(&format!("growth-{name}.svg"), svg)?;
+    if case == Case::Subjects {
+        let (title, up) = ("Memory by subjects", "MiB resident");
+        let lines = line("server", |size| size.resident_mib);
+        let svg = Plot { title, across, up, places, lines }.svg();
+        write(&format!("growth-{name}-memory.svg"), svg)?;
+    }
+    Ok(())
 }
 
 /// A server with more arguments.

@@ -2,6 +2,7 @@
 //! rounds that take turns. Load and servers share one machine, so that only ratios say something,
 //! and those of processor time per request say it most steadily.
 
+mod bars;
 pub(crate) mod callgrind;
 pub(crate) mod contestants;
 mod cores;
@@ -71,9 +72,10 @@ const CALM_S: f64 = 4.0;
 /// How long nobody is loaded, so that servers that share tell their stores what they still have to
 /// tell: twice as long as that takes, and the cores are free for whoever is next.
 const SETTLE_S: f64 = 3.0;
-/// How long a round takes, at least: at full load a subject uses a fifth of its limit in one, so
-/// that with few cases it would come near it, where everything costs more.
-const ROUND_LEAST_S: f64 = 40.0;
+/// How long a round takes, at least, which is what it takes with all cases. At full load a subject
+/// uses a third of its limit in one: two of them in a window would be more than half, from where on
+/// everything costs more, so that figures of few cases were others than those of all.
+const ROUND_LEAST_S: f64 = 70.0;
 /// Rounds of half load of those whose latency has a target. A pause of milliseconds that hits one
 /// of a hundred requests is the whole of a p99: what is felt takes more rounds to tell than what is
 /// used.
@@ -390,6 +392,8 @@ impl<'a> Contest<'a> {
         let taken = self.load(Loop::Open(offered, scene.lasting(HALF_S))).await?;
         let sorted: Vec<f64> = taken.latencies_us.iter().map(|us| f64::from(*us)).collect();
         let latency_us = [0.5, 0.99, 0.999].map(|part| quantile(&sorted, part));
+        let [_, p99_us, _] = latency_us;
+        eprintln!("{} of {}: p99 {p99_us:.0} us", self.case.name(), self.running.who.name());
         self.measured.offered.push(offered);
         self.measured.latencies_us.push(latency_us);
         Ok(())

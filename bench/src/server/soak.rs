@@ -98,10 +98,10 @@ fn at_a_time(text: &str) -> Result<usize, String> {
 struct Soaked {
     /// How many subjects there were at a time.
     subjects: usize,
-    /// What it answers at full load, in a second.
-    full: f64,
-    /// What it holds, in a second.
-    held: f64,
+    /// What it answers at full load, in a second, and what that costs.
+    full: (f64, Cost),
+    /// What it holds, in a second, and what that costs.
+    held: (f64, Cost),
     /// How long a part lasts.
     part_minutes: f64,
     parts: Vec<Part>,
@@ -115,12 +115,57 @@ struct Part {
     p99_us: f64,
     worst_us: f64,
     bad: u64,
-    /// Processor time of a request in the server, and with what it stands on.
+    cost: Cost,
+    resident_mib: f64,
+}
+
+/// What requests cost.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cost {
+    /// Processor time of one in the server, and with what it stands on.
     own_us: f64,
     whole_us: f64,
-    /// What the region granted of a request: of those that could not be admitted on what is known.
+    /// What the region granted of one: of those that could not be admitted on what is known.
     grants: f64,
-    resident_mib: f64,
+}
+
+impl Cost {
+    fn add(self, figures: &mut Figures, case: &str, per_second: f64) {
+        let mut add = |value: f64, unit: &str| figures.add(case, "tidegate", value, unit);
+        add(self.cores(per_second), "cores used");
+        add(self.own_us, "server CPU us/request");
+        add(self.whole_us, "with stores");
+        add(self.grants, "grants/request");
+    }
+
+    /// Cores that so many requests in a second take. They have one less than there are.
+    fn cores(self, per_second: f64) -> f64 {
+        self.whole_us * per_second / 1e6
+    }
+}
+
+/// What was used and granted before.
+struct Meter<'a> {
+    running: &'a Running,
+    own_us: f64,
+    stores_us: f64,
+    granted: f64,
+}
+
+impl<'a> Meter<'a> {
+    fn begin(running: &'a Running) -> Self {
+        let ((own_us, stores_us), granted) = (running.cpu_us(), running.grants());
+        Self { running, own_us, stores_us, granted }
+    }
+
+    fn end(self, taken: &Taken) -> Cost {
+        let now = Meter::begin(self.running);
+        let answered = taken.answered as f64;
+        let own_us = now.own_us - self.own_us;
+        let whole_us = own_us + now.stores_us - self.stores_us;
+        let [own_us, whole_us] = [own_us, whole_us].map(|us| ratio(us, answered));
+        Cost { own_us, whole_us, grants: ratio(now.granted - self.granted, answered) }
+    }
 }
 
 /// Runs the bench.
@@ -131,18 +176,20 @@ pub(crate) fn main(args: &SoakArgs) -> Result<ExitCode, Failure> {
     let minutes = if args.smoke { 0.05 } else { args.minutes };
     let subjects = if args.smoke { SUBJECTS / SMOKE } else { args.subjects };
     let soaked = super::run(run(&scene, subjects, minutes * 60.0))?;
-    figures.add("at full load", "tidegate", soaked.full, "requests/s");
-    figures.add("held for a minute", "tidegate", soaked.held, "requests/s");
+    for (case, (per_second, cost)) in
+        [("at full load", soaked.full), ("held for a minute", soaked.held)]
+    {
+        figures.add(case, "tidegate", per_second, "requests/s");
+        cost.add(&mut figures, case, per_second);
+    }
     for (number, part) in soaked.parts.iter().enumerate() {
         let case = format!("part {}", number + 1);
         figures.add(&case, "tidegate", part.per_second, "requests/s");
+        part.cost.add(&mut figures, &case, part.per_second);
         figures.add(&case, "tidegate", part.median_us, "p50 us");
         figures.add(&case, "tidegate", part.p99_us, "p99 us");
         figures.add(&case, "tidegate", part.worst_us, "p99.9 us");
         figures.add(&case, "tidegate", part.bad as f64, "refused");
-        figures.add(&case, "tidegate", part.own_us, "server CPU us/request");
-        figures.add(&case, "tidegate", part.whole_us, "with stores");
-        figures.add(&case, "tidegate", part.grants, "grants/request");
         figures.add(&case, "tidegate", part.resident_mib, "RSS MiB");
     }
     add_targets(&soaked, &mut figures);
@@ -165,16 +212,16 @@ async fn run(scene: &Scene, subjects: usize, seconds: f64) -> Result<Soaked, Fai
         async move { whole.await?.all_good("tidegate") }
     };
     full(FILL_S).await?;
-    let most = full(MEASURED_S).await?.per_second();
+    let meter = Meter::begin(&running);
+    let taken = full(MEASURED_S).await?;
+    let (most, cost) = (taken.per_second(), meter.end(&taken));
     eprintln!("at full load: {most:.0} requests/s");
-    let held = hold(&running, &offer, (most, scene)).await?;
+    let (held, held_cost) = hold(&running, &offer, (most, scene)).await?;
     let mut parts = Vec::new();
     for part in 1..=PARTS {
-        let ((own, stores), granted) = (running.cpu_us(), running.grants());
+        let meter = Meter::begin(&running);
         let taken = offer.run(Loop::Open(held * LOAD, lasting)).await?;
-        let ((own_after, stores_after), granted_after) = (running.cpu_us(), running.grants());
-        let (own_us, stores_us) = (own_after - own, stores_after - stores);
-        let answered = taken.answered as f64;
+        let cost = meter.end(&taken);
         let [median_us, p99_us, worst_us] = latencies(&taken);
         parts.push(Part {
             per_second: taken.per_second(),
@@ -182,37 +229,42 @@ async fn run(scene: &Scene, subjects: usize, seconds: f64) -> Result<Soaked, Fai
             p99_us,
             worst_us,
             bad: taken.bad,
-            own_us: ratio(own_us, answered),
-            whole_us: ratio(own_us + stores_us, answered),
-            grants: ratio(granted_after - granted, answered),
+            cost,
             resident_mib: running.resident_mib(),
         });
         eprintln!("part {part} of {PARTS}: p50 {median_us:.0} us, p99 {p99_us:.0} us");
     }
     let part_minutes = lasting.as_secs_f64() / 60.0;
-    Ok(Soaked { subjects, full: most, held, part_minutes, parts })
+    Ok(Soaked { subjects, full: (most, cost), held: (held, held_cost), part_minutes, parts })
 }
 
-/// The highest of the rates that are tried that is answered in time.
+/// The highest of the rates that are tried that is answered in time, and what that costs.
 async fn hold(
     running: &Running,
     offer: &Offer,
     (most, scene): (f64, &Scene),
-) -> Result<f64, Failure> {
+) -> Result<(f64, Cost), Failure> {
     for part in TRIED {
-        let (rate, granted) = (most * part, running.grants());
+        let (rate, meter) = (most * part, Meter::begin(running));
         let taken = offer.run(Loop::Open(rate, scene.lasting(MEASURED_S))).await?;
         let taken = taken.all_good("tidegate")?;
         let [_, p99_us, _] = latencies(&taken);
-        let grants = ratio(running.grants() - granted, taken.answered as f64);
-        eprintln!("at {part} of it: p99 {p99_us:.0} us, {grants:.2} grants/request");
-        if is_held(taken.per_second(), rate, p99_us) {
-            return Ok(rate);
+        let (cost, per_second) = (meter.end(&taken), taken.per_second());
+        let (grants, cores) = (cost.grants, cost.cores(per_second));
+        eprintln!(
+            "at {part} of it: p99 {p99_us:.0} us, {cores:.2} cores, {grants:.2} grants/request"
+        );
+        if is_held(per_second, rate, p99_us) {
+            return Ok((rate, cost));
         }
     }
     // A moment is not enough to hold anything, nor meant to be.
     let [.., least] = TRIED;
-    if scene.smoke { Ok(most * least) } else { Err("no rate that was tried is held".into()) }
+    if scene.smoke {
+        Ok((most * least, Cost::default()))
+    } else {
+        Err("no rate that was tried is held".into())
+    }
 }
 
 /// Whether a rate is answered, in time.
@@ -242,10 +294,11 @@ fn add_targets(soaked: &Soaked, figures: &mut Figures) {
     let (least, _) = ends(parts.iter(), |part| part.per_second);
     let met = bad == 0 && least > 0.0;
     figures.target(case, "nothing refused".to_owned(), bad.to_string(), met);
-    let held = ratio(soaked.held, soaked.full);
+    let ((full, _), (rate, _)) = (soaked.full, soaked.held);
+    let held = ratio(rate, full);
     let target = format!("held for a minute, of what is answered at full load >= {HELD}");
     figures.target(case, target, format!("{held:.2}"), held >= HELD);
-    let answered = ratio(least, soaked.held * LOAD);
+    let answered = ratio(least, rate * LOAD);
     let target = format!("answered of what was offered, in every part >= {ANSWERED}");
     figures.target(case, target, format!("{answered:.3}"), answered >= ANSWERED);
     let filled = (1..=PARTS)
@@ -298,22 +351,13 @@ mod tests {
             let (us, resident_mib) = (of(at), of(at));
             let per_second = held * LOAD;
             let (median_us, p99_us, worst_us) = (us, us, us);
-            let (bad, own_us, whole_us, grants) = (0, us, us, 0.0);
-            Part {
-                per_second,
-                median_us,
-                p99_us,
-                worst_us,
-                bad,
-                own_us,
-                whole_us,
-                grants,
-                resident_mib,
-            }
+            let cost = Cost::default();
+            Part { per_second, median_us, p99_us, worst_us, bad: 0, cost, resident_mib }
         };
         let mut figures = Figures::wide("soak");
         let parts = (0..PARTS).map(part).collect();
         let subjects = SUBJECTS;
+        let held = (held, Cost::default());
         add_targets(&Soaked { subjects, full: held, held, part_minutes, parts }, &mut figures);
         figures.targets().into_iter().map(|(_, _, met)| met).collect()
     }

@@ -66,22 +66,20 @@ impl Measured {
         })
     }
 
-    /// What one in a hundred exceeds, beside another's of the same round: the median of the rounds.
-    /// What else the machine does comes and goes, and hits those of one round alike.
-    fn latency_of(&self, other: &Self) -> Option<f64> {
+    /// What one in a hundred exceeds, beside another's of the same round.
+    fn latency_of(&self, other: &Self) -> Option<Beside> {
         let of = |it: &Self| it.latencies_us.iter().map(|[_, p99, _]| *p99).collect();
-        beside(self, other, of)
+        Beside::of(self, other, of)
     }
 
-    /// Processor time of a request in the server alone, beside another's of the same round: the
-    /// median of the rounds.
-    fn own_of(&self, other: &Self) -> Option<f64> {
-        beside(self, other, |it| it.own_us.clone())
+    /// Processor time of a request in the server alone, beside another's of the same round.
+    fn own_of(&self, other: &Self) -> Option<Beside> {
+        Beside::of(self, other, |it| it.own_us.clone())
     }
 
     /// The same with what they stand on.
-    fn whole_of(&self, other: &Self) -> Option<f64> {
-        beside(self, other, Self::whole_us)
+    fn whole_of(&self, other: &Self) -> Option<Beside> {
+        Beside::of(self, other, Self::whole_us)
     }
 
     /// Processor time of a request in the server alone: the median of the rounds.
@@ -135,13 +133,37 @@ fn median(mut values: Vec<f64>) -> f64 {
     quantile(&values, 0.5)
 }
 
-/// What was measured of one beside what was measured of another in the same round: the median of
-/// the rounds. What else the machine does comes and goes, for seconds, and those of one case follow
-/// on each other in a round.
-fn beside(one: &Measured, other: &Measured, of: impl Fn(&Measured) -> Vec<f64>) -> Option<f64> {
-    let each: Option<Vec<f64>> =
-        of(one).into_iter().zip(of(other)).map(|(a, b)| compared(a, b)).collect();
-    each.filter(|each| !each.is_empty()).map(median)
+/// What was measured of one beside what was measured of another in the same round. What else the
+/// machine does comes and goes, for seconds, and those of one case follow on each other in a round.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Beside {
+    /// The median of the rounds.
+    usual: f64,
+    /// And between which two they all were.
+    least: f64,
+    most: f64,
+}
+
+impl Beside {
+    fn of(one: &Measured, other: &Measured, of: impl Fn(&Measured) -> Vec<f64>) -> Option<Self> {
+        let each: Option<Vec<f64>> =
+            of(one).into_iter().zip(of(other)).map(|(a, b)| compared(a, b)).collect();
+        let mut each = each?;
+        each.sort_by(f64::total_cmp);
+        let (least, most) = (*each.first()?, *each.last()?);
+        Some(Self { usual: quantile(&each, 0.5), least, most })
+    }
+
+    /// How often it comes to as much as the other, where each of these is so many.
+    fn inverse(self, many: f64) -> Self {
+        let of = |part: f64| many / part;
+        Self { usual: of(self.usual), least: of(self.most), most: of(self.least) }
+    }
+
+    fn told(reached: Option<Self>, is_enough: impl FnOnce(f64) -> bool) -> (String, bool) {
+        let Some(Self { usual, least, most }) = reached else { return not_measured() };
+        (format!("{usual:.2}x ({least:.2} to {most:.2})"), is_enough(usual))
+    }
 }
 
 /// `a / b`, unless one of them was not measured.
@@ -149,18 +171,9 @@ fn compared(a: f64, b: f64) -> Option<f64> {
     (a > 0.0 && b > 0.0).then(|| a / b)
 }
 
-/// What a comparison came to, as it is printed. What was not measured has reached nothing.
-fn told(
-    reached: Option<f64>,
-    is_enough: impl FnOnce(f64) -> bool,
-    load_bound: &[&str],
-) -> (String, bool) {
-    let Some(reached) = reached else { return ("not measured".to_owned(), false) };
-    let said = match load_bound {
-        [] => format!("{reached:.2}x"),
-        names => format!("{reached:.2}x, load-bound: {}", names.join(", ")),
-    };
-    (said, is_enough(reached))
+/// What was not measured has reached nothing.
+fn not_measured() -> (String, bool) {
+    ("not measured".to_owned(), false)
 }
 
 /// A rate beside another's, which is to be so many times as high. One that is load-bound is at
@@ -173,8 +186,12 @@ fn rates(
     let mut bound: Vec<&str> =
         [ours, other].iter().filter(|it| it.is_load_bound()).map(|it| it.who.name()).collect();
     bound.dedup();
-    let reached = compared(ours.rate() * checks, other.rate());
-    told(reached, |gain| is_enough(gain) && !other.is_load_bound(), &bound)
+    let Some(gain) = compared(ours.rate() * checks, other.rate()) else { return not_measured() };
+    let said = match bound.as_slice() {
+        [] => format!("{gain:.2}x"),
+        names => format!("{gain:.2}x, load-bound: {}", names.join(", ")),
+    };
+    (said, is_enough(gain) && !other.is_load_bound())
 }
 
 /// Adds all targets whose contestants took part.
@@ -208,8 +225,8 @@ fn find(measured: &[Measured], case: Case, who: Who) -> Option<&Measured> {
     measured.iter().find(|it| it.case == case && it.who == who)
 }
 
-fn at_most(figures: &mut Figures, case: Case, what: &str, (reached, most): (Option<f64>, f64)) {
-    let (said, met) = told(reached, |reached| reached <= most, &[]);
+fn at_most(figures: &mut Figures, case: Case, what: &str, (reached, most): (Option<Beside>, f64)) {
+    let (said, met) = Beside::told(reached, |reached| reached <= most);
     figures.target(&case.name(), format!("{what} <= {most}x"), said, met);
 }
 
@@ -237,8 +254,8 @@ fn add_batch(measured: &[Measured], figures: &mut Figures) {
     let is_enough = |gain: f64| gain >= BATCH_GAIN;
     let (said, met) = rates((many, one), checks, is_enough);
     figures.target(&case, format!("checks/s, of limit >= {BATCH_GAIN}x"), said, met);
-    let gain = one.own_of(many).map(|gain| gain * checks);
-    let (said, met) = told(gain, is_enough, &[]);
+    let gain = many.own_of(one).map(|cost| cost.inverse(checks));
+    let (said, met) = Beside::told(gain, is_enough);
     figures.target(&case, format!("checks/CPU, of limit >= {BATCH_GAIN}x"), said, met);
 }
 
@@ -254,7 +271,7 @@ fn add_field(measured: &[Measured], figures: &mut Figures) {
             let rival = &rival.unwrap_or_else(|| Measured::new(who));
             let (said, met) = rates((ours, rival), 1.0, |gain| gain > 1.0);
             figures.target(&case, format!("requests/s, of {name} > 1x"), said, met);
-            let (said, met) = told(ours.whole_of(rival), |cost| cost < 1.0, &[]);
+            let (said, met) = Beside::told(ours.whole_of(rival), |cost| cost < 1.0);
             figures.target(&case, format!("CPU with stores, of {name} < 1x"), said, met);
         }
     }

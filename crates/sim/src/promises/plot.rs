@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// The picture, and the part of it that lines are drawn in.
-const WIDTH: f64 = 720.0;
+pub(super) const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 360.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 190.0;
@@ -175,7 +175,7 @@ fn draw(svg: &mut String, (at, name): (usize, &str), points: &Vec<(f64, f64)>) {
 }
 
 /// A round number above everything.
-fn round_above(all: impl Iterator<Item = f64>) -> f64 {
+pub(super) fn round_above(all: impl Iterator<Item = f64>) -> f64 {
     let most = all.fold(0.0_f64, f64::max).max(1.0);
     let step = 10_f64.powf(most.log10().floor()) / 2.0;
     (most / step).ceil() * step
@@ -185,22 +185,22 @@ fn y(value: f64, top: f64) -> f64 {
     HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * value / top
 }
 
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "there are few places and lines")]
-const fn as_float(number: usize) -> f64 {
+pub(super) const fn as_float(number: usize) -> f64 {
     number as f64
 }
 
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// Nothing is drawn behind the lines: the page shows through, light or dark.
-fn style() -> String {
+pub(super) fn style() -> String {
     let mut css = String::from(
         "text{font:13px system-ui,sans-serif;fill:#24292f}.title{font-weight:600;font-size:15px}\n\
          .tick,.axis{font-size:12px;fill:#57606a}.grid{stroke:#d0d7de;fill:none}\n\
