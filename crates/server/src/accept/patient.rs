@@ -152,9 +152,9 @@ impl<'a, C: Future> Patient<'a, C> {
         }
     }
 
-    /// Whether no deadline can be earlier than the alarm. They only move on, but for those of a head,
-    /// of a request of HTTP/1 and of a client that was told to go, which are shorter than the wait
-    /// that they end.
+    /// Whether no deadline can be earlier than the alarm. They only move on, but for those of a
+    /// head, of a request of HTTP/1 and of a client that was told to go, which are shorter than the
+    /// wait that they end.
     fn is_alarm_enough(&self) -> bool {
         let is_short = self.protocol == Protocol::Http1 && self.activity.is_busy();
         !is_short && self.retired.is_none() && !self.activity.is_in_head()
