@@ -311,9 +311,9 @@ impl Shared {
                 sleep_until(Instant::now() + PANIC_REST).await;
                 continue;
             };
-            tokio::select! {
-                () = woken => {}
-                () = sleep_until(next) => {}
+            // A timer rings at whole milliseconds: who has more to do waits for none.
+            if next > Instant::now() {
+                let _ = timeout_at(next, woken).await;
             }
             // Whoever else is ready on this thread comes first. So a step that was not enough holds
             // nobody up, and the more callers there are, the more of them one step is for.

@@ -11,12 +11,23 @@ use crate::store::CellName;
 use super::values::Change;
 use super::{At, Call, Globe, GlobeId};
 
-/// Totals taken in in one step: about a tenth of a millisecond, for which callers that need the
-/// region have to wait, and the requests of one thread. What is left is done in the next step.
+/// Totals taken in in one step, unless a long line of rows waits: about a tenth of a millisecond,
+/// for which callers that need the region have to wait, and the requests of one thread. What is
+/// left is done in the next step.
 const STEP: usize = 64;
+/// A line gets shorter by so many times as much at a time as it has so many rows...
+const STEP_ROWS: usize = 16;
+/// ...up to so many times: a millisecond and more. A process that is asked all it can answer comes
+/// here seldom, and must not fall behind; one that begins has to read all that is live.
+const STEP_TIMES_MAX: usize = 16;
 /// A total of a window that begins later than this, and than one window, comes from a clock that is
 /// wrong: it would be kept until then.
 const AHEAD_MS: u64 = 300_000;
+
+/// How many totals are taken in at a time while so many rows wait.
+fn step(rows: usize) -> usize {
+    STEP * (rows / STEP_ROWS).clamp(1, STEP_TIMES_MAX)
+}
 
 impl Globe {
     /// Reads what was published, if it is time.
@@ -148,7 +159,7 @@ impl Globe {
 
     /// Takes in some of what was read; the import is over when all is.
     pub(super) fn take_in(&mut self, at: At<'_>) {
-        for _ in 0..STEP {
+        for _ in 0..step(self.feed.inbox.len()) {
             if self.feed.unpacked.is_empty() {
                 self.unpack_next();
             }
@@ -282,5 +293,17 @@ impl Globe {
             // In case nobody leads at this moment.
             self.post_unserved(at, post);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tuning::GlobeTuning;
+
+    #[test]
+    fn a_long_line_of_rows_gets_shorter_by_more_at_a_time() {
+        let most = GlobeTuning::default().rows_max;
+        assert_eq!([0, 10, 31, 32, most, 4 * most].map(step), [64, 64, 64, 128, 1_024, 1_024]);
     }
 }

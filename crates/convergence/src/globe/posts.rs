@@ -16,11 +16,11 @@ use super::assumed::Assumed;
 use super::rule::{Standing, Weights, quiet};
 use super::{At, Call, Globe, GlobeEffect, GlobeId};
 
-/// Most posts in one call: an eighth of a millisecond of a Redis. Callers that read or ask stand in
+/// Most posts in one call: a quarter of a millisecond of a Redis. Callers that read or ask stand in
 /// line behind it.
-const POSTS_AT_ONCE: usize = 64;
+const POSTS_AT_ONCE: usize = 128;
 /// Most posts that a leader takes in one call: as much again.
-const TAKEN_AT_ONCE: usize = 128;
+const TAKEN_AT_ONCE: usize = 256;
 /// A leader with more than this to do takes nothing: what is on the board is safe there.
 const BACKLOG_MAX: usize = 20_000;
 /// Posts of this much time go together. Half of the least that any of them may wait.

@@ -29,7 +29,7 @@ pub(super) struct ShardState {
     pub(super) replays_in_flight: usize,
     /// Subjects that are due and go with the next replays.
     pub(super) ready: VecDeque<Ticket>,
-    /// When the last replay was sent: those of one millisecond go together.
+    /// When the last replay was sent: what follows within milliseconds goes together.
     pub(super) replayed_ms: Option<u64>,
     pub(super) next_token_ms: u64,
     /// Something was ever sent there.

@@ -15,6 +15,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::activity::{Activity, Protocol};
@@ -237,7 +238,9 @@ impl<F: Future<Output = ()>> Future for Deadlined<F> {
             return Poll::Ready(());
         }
         let deadline = || Box::pin(sleep(REQUEST_DEADLINE));
-        ready!(self.deadline.get_or_insert_with(deadline).as_mut().poll(context));
+        let deadline = self.deadline.get_or_insert_with(deadline);
+        // Also if the request has used up the turn of its task, which it may do each time.
+        ready!(pin!(unconstrained(deadline.as_mut())).poll(context));
         self.tally.note(Fate::RequestLate);
         Poll::Ready(())
     }

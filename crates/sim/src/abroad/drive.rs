@@ -16,6 +16,10 @@ use crate::world::{Event, World};
 /// Which call of which process.
 pub(crate) type Whose = (usize, u32, GlobeId);
 
+/// Steps in which an import is taken in, at most: no world has as many totals. Who is not done by
+/// then is found to spin by its next tick.
+const IMPORT_STEPS_MAX: usize = 10_000;
+
 impl World {
     /// Sends what the globe wants to be sent, and sees to it that it is woken in time.
     pub(crate) fn pump_abroad(&mut self, process: &mut Process) {
@@ -295,7 +299,10 @@ impl World {
                 let losses = abroad.globe.counts(now).discarded;
                 abroad.globe.global_replied(table, id, reply.clone(), now);
                 // What is left of a long import goes on at once, in steps; then it is judged.
-                while abroad.globe.next_tick_ms() == 0 {
+                for _ in 0..IMPORT_STEPS_MAX {
+                    if abroad.globe.next_tick_ms() > 0 {
+                        break;
+                    }
                     abroad.globe.tick(table, now);
                 }
                 let whole = losses == abroad.globe.counts(now).discarded;
