@@ -16,7 +16,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::coop::unconstrained;
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::activity::{Activity, Protocol};
 use super::bodies::{Coming, Held};
@@ -237,7 +237,7 @@ impl<F: Future<Output = ()>> Future for Deadlined<F> {
         if self.future.as_mut().poll(context).is_ready() {
             return Poll::Ready(());
         }
-        let deadline = || Box::pin(sleep(REQUEST_DEADLINE));
+        let deadline = || Box::pin(sleep_until(Instant::now() + REQUEST_DEADLINE));
         let deadline = self.deadline.get_or_insert_with(deadline);
         // Also if the request has used up the turn of its task, which it may do each time.
         ready!(pin!(unconstrained(deadline.as_mut())).poll(context));
